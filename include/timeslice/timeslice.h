@@ -1,0 +1,159 @@
+/* libtimeslice: take turns on GPUs. The C ABI; the only installed header besides timeslice.hpp.
+ *
+ *   ts_client* c;
+ *   if (ts_join(NULL, &c) != TS_OK) ...           // everything from TIMESLICE_* in the environment
+ *   ts_acquire(c, NULL, NULL);                    // blocks until the turn has come
+ *   ... touch the GPU ...
+ *   ts_yield(c);                                  // never touch the GPU after this
+ *   ts_leave(c);
+ *
+ * Units: milliseconds for deadlines, microseconds for durations, bytes for sizes.
+ * Threads: every function may be called from any thread, on one handle at the same time too, except
+ * that nothing may use a handle during or after ts_leave() on it. No thread is started, no signal
+ * disposition changed, no exception crosses.
+ * Fork: in a child every call on a handle of its parent answers TS_ERR_FORKED; join anew there.
+ * Outside: with no TIMESLICE_SOCKET, no TIMESLICE_GROUP and no options, ts_join() answers TS_OK and a
+ * handle whose calls succeed at once and do nothing, so that code runs unchanged without timeslice;
+ * with TIMESLICE_REQUIRED=1 in the environment it answers TS_ERR_UNAVAILABLE instead. */
+#ifndef TIMESLICE_TIMESLICE_H
+#define TIMESLICE_TIMESLICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TS_CHECKED __attribute__((warn_unused_result, visibility("default")))
+#define TS_EXPORT __attribute__((visibility("default")))
+#else
+#define TS_CHECKED
+#define TS_EXPORT
+#endif
+
+#define TS_VERSION_MAJOR 0
+#define TS_VERSION_MINOR 1
+#define TS_VERSION_PATCH 0
+
+typedef struct ts_client ts_client; /* opaque; made by ts_join(), ended by ts_leave() */
+
+typedef enum ts_status {
+  TS_OK = 0,
+  TS_ERR_INVALID = 1,          /* the caller's mistake: an argument is out of its range */
+  TS_ERR_UNAVAILABLE = 2,      /* no node daemon at the socket; ts_last_error() says where it looked */
+  TS_ERR_FORKED = 3,           /* the handle belongs to the parent process: join anew */
+  TS_ERR_INTERNAL = 4,         /* ours; please report ts_last_error() */
+  TS_ERR_TIMED_OUT = 5,        /* the deadline is over; the acquire has no place in the queue any more */
+  TS_ERR_CANCELLED = 6,        /* by ts_cancel() */
+  TS_ERR_BUSY = 7,             /* ts_try_acquire(): the turn is not free now */
+  TS_ERR_NOT_JOINED = 8,
+  TS_ERR_ALREADY_JOINED = 9,   /* this process is a participant already */
+  TS_ERR_NOT_ENTERED = 10,     /* a yield without a slice; nothing changed */
+  TS_ERR_UNKNOWN_GROUP = 11,
+  TS_ERR_PERMISSION = 12,
+  TS_ERR_DEVICE_OWNED = 13,    /* a device of the claim belongs to another group */
+  TS_ERR_NO_CLAIM = 14,        /* the job has no device to take turns on */
+  TS_ERR_DEADLOCK = 15,        /* waiting would close a cycle between jobs */
+  TS_ERR_NO_DEVICE_MEMORY = 16,
+  TS_ERR_NO_HOST_MEMORY = 17,
+  TS_ERR_NOT_RELEASED = 18,
+  TS_ERR_FAULTED = 19,         /* the job's state cannot be moved; see tsctl why */
+  TS_ERR_EVICTED = 20,
+  TS_ERR_PAUSED = 21,
+  TS_ERR_STALE = 22,
+  TS_ERR_VERSION = 23,         /* library and node daemon have no protocol version in common */
+  TS_ERR_NO_SUCH_PROCESS = 24, /* not a process, or the id of a thread */
+  TS_ERR_NO_CONTEXT = 25,      /* the process has no device state */
+  TS_ERR_UNSUPPORTED = 26,
+  TS_ERR_PROTOCOL = 27,
+  TS_ERR_SHUTDOWN = 28,        /* the node daemon is stopping */
+  TS_ERR_MASTER_DOWN = 29      /* the node daemon is fine and cannot reach the master */
+} ts_status;
+
+/* Every field may be 0 or NULL: then the environment decides, then the default. */
+typedef struct ts_join_options {
+  size_t size;           /* sizeof(ts_join_options): lets the struct grow */
+  const char* socket;    /* TIMESLICE_SOCKET, else /run/timeslice/node.sock */
+  const char* group;     /* TIMESLICE_GROUP; at most 63 bytes of [A-Za-z0-9._-] */
+  const char* job;       /* TIMESLICE_JOB, else named by the node; at most 63 bytes */
+  const char* devices;   /* TIMESLICE_DEVICES, else CUDA_VISIBLE_DEVICES, else all; "0,1" or UUIDs */
+  const char* backend;   /* TIMESLICE_BACKEND, else the node's default */
+  uint32_t gang;         /* TIMESLICE_GANG; participants that make one slice, 0: no gang */
+  int32_t priority;      /* TIMESLICE_PRIORITY; larger goes first where the policy is `priority` */
+  int64_t deadline_ms;   /* for the join itself; 0: 10,000 */
+} ts_join_options;
+
+typedef struct ts_acquire_options {
+  size_t size;         /* sizeof(ts_acquire_options) */
+  int64_t deadline_ms; /* from now; 0 or less: none */
+  const char* phase;   /* a label for metrics, at most 31 bytes; NULL: "" */
+} ts_acquire_options;
+
+typedef struct ts_grant {
+  size_t size;          /* set it to sizeof(ts_grant) before the call */
+  uint64_t epoch;       /* grows with every slice within one life of the master */
+  uint32_t generation;  /* the master's life */
+  uint32_t restored;    /* 1: device state was brought back for this slice */
+  uint64_t waited_us;   /* from the request to the grant */
+  uint64_t moved_bytes; /* for this grant, out and in, on all nodes */
+} ts_grant;
+
+typedef struct ts_state {
+  size_t size;          /* set it to sizeof(ts_state) before the call */
+  uint32_t active;      /* 0: outside, a handle that does nothing */
+  uint32_t entered;     /* 1: in a slice */
+  uint32_t depth;       /* nested acquires */
+  uint32_t waiters;     /* other jobs waiting in the group, as last known by the node */
+  uint64_t epoch;
+} ts_state;
+
+/* Makes this process a participant. `options` may be NULL. *out is NULL unless the answer is TS_OK.
+ * Errors: INVALID, UNAVAILABLE, VERSION, UNKNOWN_GROUP, PERMISSION, DEVICE_OWNED, NO_CLAIM,
+ * ALREADY_JOINED, MASTER_DOWN, TIMED_OUT. */
+TS_CHECKED ts_status ts_join(const ts_join_options* options, ts_client** out);
+
+/* Blocks until the turn has come. Inside a slice: one level deeper, at once. Both pointers may be
+ * NULL. Errors: TIMED_OUT, CANCELLED, DEADLOCK, EVICTED, FAULTED, NO_DEVICE_MEMORY, NO_HOST_MEMORY,
+ * FORKED, UNAVAILABLE (the daemon went away and did not return within the deadline). */
+TS_CHECKED ts_status ts_acquire(ts_client* client, const ts_acquire_options* options,
+                                ts_grant* grant);
+/* As ts_acquire(), and TS_ERR_BUSY instead of waiting for anybody. */
+TS_CHECKED ts_status ts_try_acquire(ts_client* client, ts_grant* grant);
+
+/* For loops and asyncio: asks for the turn and returns at once with TS_OK; then ts_fd() becomes
+ * readable when ts_acquire_finish() has something to say, which answers TS_ERR_BUSY until then. */
+TS_CHECKED ts_status ts_acquire_start(ts_client* client, const ts_acquire_options* options);
+TS_CHECKED ts_status ts_acquire_finish(ts_client* client, ts_grant* grant);
+
+/* Gives up a waiting acquire, from any thread or a signal handler. If the grant came first, that
+ * acquire still answers TS_OK and must be yielded. TS_OK also when nothing waits. */
+TS_CHECKED ts_status ts_cancel(ts_client* client);
+
+/* Ends the slice of this participant, or one level of nesting. Returns when the node has recorded it,
+ * also while the master is away. NOT_ENTERED without a slice. */
+TS_CHECKED ts_status ts_yield(ts_client* client);
+
+/* 1 when others wait and the hold limit is over, else 0. Costs a read of memory, and a recv() when
+ * the socket has something. 0 on NULL. */
+TS_EXPORT int ts_should_yield(ts_client* client);
+
+/* A descriptor to poll for reading: readable when a grant, a refusal or a request to yield has come.
+ * Owned by the handle; -1 outside or when the connection is down. */
+TS_EXPORT int ts_fd(ts_client* client);
+
+TS_CHECKED ts_status ts_get_state(ts_client* client, ts_state* state);
+
+/* Yields if need be, gives up what waits, frees the handle. NULL is fine. */
+TS_EXPORT void ts_leave(ts_client* client);
+
+TS_EXPORT const char* ts_strerror(ts_status status);        /* a fixed name: "TIMED_OUT" */
+TS_EXPORT const char* ts_last_error(void);                  /* this thread's last failure, a sentence */
+TS_EXPORT const char* ts_version(void);                     /* "0.1.0" */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

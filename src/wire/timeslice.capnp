@@ -1,0 +1,260 @@
+@0xd2a1f0b3c4958677;
+# Everything that crosses a TCP socket: node daemon and tsctl to master. Ordinals are never reused.
+#
+# An expected refusal is an `Outcome` in the result; an exception means that something is broken.
+# Orders carry an operation id that grows within a generation; a node answers a repeated id from its
+# record. All durations are microseconds, all sizes bytes.
+
+$import "/capnp/c++.capnp".namespace("ts::wire");
+
+struct Generation {
+  # One life of a master. Same number with another id: two masters; the node keeps the one it follows.
+  number @0 :UInt32;
+  id @1 :UInt64;
+}
+
+struct Epoch {
+  generation @0 :UInt32;
+  counter @1 :UInt64;
+}
+
+struct JobKey {
+  # A job is one workload in one group; its name is unique within the group.
+  group @0 :Text;
+  name @1 :Text;
+}
+
+enum Residency {
+  absent @0;
+  resident @1;
+  quiescing @2;
+  quiet @3;
+  saving @4;
+  saved @5;
+  restoring @6;
+  faulted @7;
+}
+
+struct MemberFact {
+  # As last read from the driver.
+  member @0 :UInt64;
+  # Chosen by the node; never reused by it.
+  pid @1 :Int32;
+  residency @2 :Residency;
+  bytes @3 :UInt64;
+  residue @4 :UInt64;
+  devices @5 :List(UInt32);
+}
+
+struct Outcome {
+  code @0 :Code;
+  cause @1 :UInt16;
+  # ts::Cause by number; translated in src/wire.
+  need @2 :UInt64;
+  free @3 :UInt64;
+  lasting @4 :Bool;
+  detail @5 :Text;
+  bytes @6 :UInt64;
+  tookUs @7 :UInt64;
+  members @8 :List(MemberFact);
+
+  enum Code {
+    ok @0;
+    refused @1;
+    failed @2;
+    gone @3;
+  }
+}
+
+struct DeviceInfo {
+  index @0 :UInt32;
+  uuid @1 :Text;
+  name @2 :Text;
+  totalBytes @3 :UInt64;
+  freeBytes @4 :UInt64;
+}
+
+struct JobSpec {
+  key @0 :JobKey;
+  uid @1 :UInt32;
+  gang @2 :UInt32;
+  priority @3 :Int32;
+  keepBroken @4 :Bool;
+  backend @5 :Text;
+}
+
+struct Participant {
+  id @0 :UInt64;
+  # Chosen by the node; never reused by it.
+  process @1 :UInt64;
+  # The same process in two groups has the same one.
+  pid @2 :Int32;
+  devices @3 :List(UInt32);
+  entered @4 :Bool;
+  epoch @5 :Epoch;
+  # Of the slice it is in.
+  waiting @6 :Bool;
+  request @7 :UInt64;
+  ticket @8 :Ticket;
+}
+
+struct Ticket {
+  # A waiter's place, given by a master and kept by the node: order survives a restart of the master.
+  generation @0 :UInt32;
+  number @1 :UInt64;
+}
+
+struct JobReport {
+  spec @0 :JobSpec;
+  participants @1 :List(Participant);
+  members @2 :List(MemberFact);
+  granted @3 :Bool;
+  epoch @4 :Epoch;
+  nodes @5 :List(Text);
+  # All nodes that this one knows the job to be on.
+}
+
+struct NodeReport {
+  devices @0 :List(DeviceInfo);
+  jobs @1 :List(JobReport);
+}
+
+interface Master {
+  # Bootstrap capability of the master's listeners.
+
+  greet @0 (minVersion :UInt16, maxVersion :UInt16, nonce :Data)
+        -> (version :UInt16, nonce :Data, generation :Generation, credential :Text, auth :Text,
+            door :Door);
+  # First call. `credential` proves the master over both nonces (MUNGE), or is empty with auth "none".
+  # No common version: an exception that names both ranges.
+}
+
+interface Door {
+  enterNode @0 (credential :Text, name :Text, highest :Generation, daemon :NodeDaemon,
+                report :NodeReport)
+            -> (session :NodeSession, generation :Generation, heartbeatUs :UInt64);
+  # A later session of the same name ends this one; its unread orders are void.
+
+  enterOperator @1 (credential :Text) -> (session :OperatorSession);
+}
+
+interface NodeSession {
+  # What a node tells. Calls are delivered in order; each returns at once.
+
+  join @0 (spec :JobSpec, participant :Participant) -> (outcome :Outcome);
+  left @1 (participant :UInt64, died :Bool);
+  jobEnded @2 (key :JobKey);
+  # Nothing of the job is left on this node.
+  memberSeen @3 (key :JobKey, fact :MemberFact);
+  memberDied @4 (member :UInt64);
+  memberCleared @5 (member :UInt64);
+  acquire @6 (request :UInt64, participant :UInt64, tryOnly :Bool, phase :Text)
+          -> (ticket :Ticket);
+  # The answer comes as NodeDaemon.grant or NodeDaemon.refuse.
+  cancel @7 (request :UInt64);
+  yield @8 (participant :UInt64, epoch :Epoch);
+  heartbeat @9 ();
+  finished @10 (operation :UInt64, outcome :Outcome);
+  # The late end of an order that was answered BUSY after a reconnection.
+}
+
+struct Order {
+  operation @0 :UInt64;
+  key @1 :JobKey;
+}
+
+interface NodeDaemon {
+  # What a master orders. One operation per member at a time. A result is the order's one outcome.
+
+  prepare @0 (order :Order, outgoing :List(UInt64), incoming :List(UInt64)) -> (outcome :Outcome);
+  dropBooking @1 (order :Order) -> (outcome :Outcome);
+  quiesce @2 (order :Order, deadlineUs :UInt64) -> (outcome :Outcome);
+  release @3 (order :Order) -> (outcome :Outcome);
+  save @4 (order :Order, member :UInt64, devices :List(UInt32)) -> (outcome :Outcome);
+  restore @5 (order :Order, member :UInt64, devices :List(UInt32)) -> (outcome :Outcome);
+  grant @6 (order :Order, epoch :Epoch, devices :List(UInt32), requests :List(UInt64),
+            waitedUs :UInt64, restored :Bool, bytes :UInt64) -> (outcome :Outcome);
+  endSlice @7 (order :Order, epoch :Epoch) -> (outcome :Outcome);
+  discard @8 (order :Order, member :UInt64) -> (outcome :Outcome);
+  kill @9 (order :Order, why :Text) -> (outcome :Outcome);
+  refuse @10 (request :UInt64, cause :UInt16, holder :Text, need :UInt64, free :UInt64,
+              detail :Text);
+  askToYield @11 (key :JobKey, epoch :Epoch);
+  heartbeat @12 ();
+}
+
+struct MemberStatus {
+  node @0 :Text;
+  fact @1 :MemberFact;
+}
+
+struct JobStatus {
+  key @0 :JobKey;
+  uid @1 :UInt32;
+  phase @2 :Text;
+  priority @3 :Int32;
+  participants @4 :UInt32;
+  entered @5 :UInt32;
+  epoch @6 :Epoch;
+  sinceUs @7 :UInt64;
+  # For how long it has waited or held.
+  place @8 :UInt32;
+  cause @9 :Text;
+  fault @10 :Text;
+  waitsFor @11 :List(JobKey);
+  detail @12 :Text;
+  claim @13 :List(ClaimPart);
+  members @14 :List(MemberStatus);
+
+  struct ClaimPart {
+    node @0 :Text;
+    devices @1 :List(UInt32);
+  }
+}
+
+struct GroupStatus {
+  name @0 :Text;
+  policy @1 :Text;
+  paused @2 :Bool;
+  holders @3 :List(Text);
+  queue @4 :List(Text);
+  switches @5 :UInt64;
+}
+
+struct NodeStatus {
+  name @0 :Text;
+  state @1 :Text;
+  # up, suspect, dead, drained
+  address @2 :Text;
+  devices @3 :List(DeviceInfo);
+  jobs @4 :UInt32;
+  sinceUs @5 :UInt64;
+}
+
+struct EventLine {
+  # One line of the event log.
+  unixUs @0 :UInt64;
+  verb @1 :Text;
+  text @2 :Text;
+  # The whole line, logfmt.
+}
+
+interface EventSink {
+  event @0 (line :EventLine) -> ();
+  # The next is sent when this returns; a reader that stays too far behind is dropped with a last line.
+}
+
+interface OperatorSession {
+  status @0 () -> (version :Text, generation :Generation, uptimeUs :UInt64,
+                   groups :List(GroupStatus), jobs :List(JobStatus), nodes :List(NodeStatus));
+  why @1 (job :Text) -> (outcome :Outcome, jobs :List(JobStatus));
+  # `job` is a name, or GROUP/NAME. The job first, then who is before it.
+  pauseGroup @2 (group :Text, on :Bool) -> (outcome :Outcome);
+  evict @3 (job :Text, kill :Bool) -> (outcome :Outcome);
+  clearFault @4 (job :Text) -> (outcome :Outcome);
+  drain @5 (node :Text, on :Bool) -> (outcome :Outcome);
+  events @6 (since :UInt64, sink :EventSink) -> (handle :Handle);
+  # Past events from `since` (unix µs) on, then new ones. Dropping `handle` ends it.
+
+  interface Handle {}
+}
