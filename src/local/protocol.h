@@ -21,12 +21,14 @@ enum {
 
 enum tsl_type {
   /* Client to node. */
-  TSL_HELLO = 1,   /* first message of a connection; answered with the node's version */
-  TSL_CLAIM = 2,   /* zero or more before TSL_JOIN: part of a device list, see tsl_claim */
-  TSL_JOIN = 3,    /* the sending process becomes a participant */
+  TSL_HELLO = 1,   /* first message of a connection; the reply's header has the version agreed on */
+  TSL_CLAIM = 2,   /* zero or more before TSL_JOIN: part of a device list; the join answers for it */
+  TSL_JOIN = 3,    /* the sending process becomes a participant; again after a lost connection, with
+                      the same names: the reply's epoch is that of the slice it is in, 0 if none */
   TSL_ACQUIRE = 4, /* answered when the turn has come, is refused, or the deadline is over */
-  TSL_CANCEL = 5,  /* gives up an acquire of this connection */
-  TSL_YIELD = 6,
+  TSL_CANCEL = 5,  /* gives up an acquire; not answered itself: the acquire is, with TSL_CANCELLED, or
+                      TSL_OK if the grant came first. Nothing waits under that number: ignored */
+  TSL_YIELD = 6,   /* fenced by its epoch: may be repeated, also after a lost connection */
   TSL_LEAVE = 7,
   TSL_STATUS = 8,
   TSL_SNAPSHOT = 9, /* quiesce and save a pid of the caller's uid, without any master */
@@ -79,14 +81,14 @@ struct tsl_header {
   uint64_t request; /* chosen by the client, not 0, grows within a connection */
 };
 
-struct tsl_hello { /* also the reply's payload when it is TSL_OK: the node's range */
+struct tsl_hello { /* no common version: TSL_VERSION_MISMATCH, the node's range in the detail */
   uint16_t min_version;
   uint16_t max_version;
 };
 
 struct tsl_claim {                /* pieces are joined in order, as text like CUDA_VISIBLE_DEVICES: */
   uint32_t node_only;             /* reserved, 0 */
-  char devices[TSL_TEXT_DEVICES]; /* "0,1", "GPU-uuid,…", "none" */
+  char devices[TSL_TEXT_DEVICES]; /* "0,1", "GPU-uuid,...", "none" */
 };
 
 enum tsl_join_flags {
