@@ -13,6 +13,8 @@ namespace ts {
 // Where a target's state is, as the backend reads it from below (never as it remembers it).
 enum class TargetState { NoContext, Running, Locked, Saved, Failed, Gone, Unknown };
 
+const char* toText(TargetState state);  // "running", "saved"…
+
 struct Target {
   pid_t pid = 0;  // a thread-group leader; the caller holds a pidfd, so the number is not reused
 };
@@ -21,8 +23,8 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 struct Probe {
   bool usable = false;
-  std::string detail;         // why not, or what version it found
-  int driverVersion = 0;      // as cuDriverGetVersion says: 13000 is 13.0
+  std::string detail;     // why not, or what version it found
+  int driverVersion = 0;  // as cuDriverGetVersion says: 13000 is 13.0
   std::vector<std::string> features;
 };
 
@@ -30,26 +32,28 @@ struct Probe {
 struct BackendOutcome {
   enum class Code {
     Ok,
-    NoContext,    // the process has no device state: nothing to do, not an error
+    NoContext,  // the process has no device state: nothing to do, not an error
     Unsupported,
     TargetGone,
+    NotAProcess,  // a thread's id, or a number that nobody may move; nothing was done
     NoSpace,      // device memory, on restore
     TimedOut,     // nothing changed
     WrongState,   // the target was not in the state that the call needs
     DriverError,  // `lasting` says whether trying again is pointless
   };
   Code code = Code::Ok;
-  std::string detail;                    // for a person, with the driver's name for its error
+  std::string detail;                        // for a person, with the driver's name for its error
   TargetState after = TargetState::Unknown;  // read after the call
-  std::uint64_t bytes = 0;               // moved, as measured
+  std::uint64_t bytes = 0;                   // moved, as measured
   std::chrono::microseconds took{0};
   bool lasting = false;
   bool ok() const { return code == Code::Ok; }
 };
 
-// Calls block, for seconds; the node daemon makes them on a worker thread, never two at once for the
-// same target. After a failed save the target must still be runnable; after a failed restore it must
-// still be saved; where that cannot be kept the outcome is lasting and the target is to be ended.
+// Calls block, for seconds; the node daemon makes them on a worker thread, never two at once for
+// the same target. After a failed save the target must still be runnable; after a failed restore it
+// must still be saved; where that cannot be kept the outcome is lasting and the target is to be
+// ended.
 class SnapshotBackend {
 public:
   virtual ~SnapshotBackend() = default;
@@ -59,11 +63,14 @@ public:
   virtual TargetState state(const Target& target) = 0;
   // No device call of the target makes progress afterwards, nothing is in flight. Always bounded.
   virtual BackendOutcome quiesce(const Target& target, Deadline deadline) = 0;
-  virtual BackendOutcome save(const Target& target, const DeviceSet& devices) = 0;     // Locked -> Saved
-  virtual BackendOutcome restore(const Target& target, const DeviceSet& devices) = 0;  // Saved -> Locked
-  virtual BackendOutcome release(const Target& target) = 0;                            // Locked -> Running
-  virtual BackendOutcome discard(const Target& target) = 0;  // the target is gone: free what is kept
-  virtual std::uint64_t residueLimit() const = 0;            // bytes that may stay after a save
+  virtual BackendOutcome save(const Target& target,
+                              const DeviceSet& devices) = 0;  // Locked -> Saved
+  virtual BackendOutcome restore(const Target& target,
+                                 const DeviceSet& devices) = 0;  // Saved -> Locked
+  virtual BackendOutcome release(const Target& target) = 0;      // Locked -> Running
+  virtual BackendOutcome discard(
+      const Target& target) = 0;                   // the target is gone: free what is kept
+  virtual std::uint64_t residueLimit() const = 0;  // bytes that may stay after a save
 };
 
 }  // namespace ts

@@ -1,0 +1,48 @@
+#include "backend/process.h"
+
+#include <unistd.h>
+
+#include <fstream>
+
+namespace ts {
+
+ProcessLook lookAt(pid_t pid) {
+  if (pid <= 1 || pid == ::getpid()) return {.kind = ProcessKind::Forbidden};
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  std::string line;
+  char state = 'X';
+  pid_t leader = 0;
+  while (std::getline(status, line)) {
+    if (line.starts_with("State:\t")) state = line.at(7);
+    if (line.starts_with("Tgid:\t")) {
+      leader = static_cast<pid_t>(std::stol(line.substr(6)));
+      break;
+    }
+  }
+  // A zombie has no device state any more, and the driver has nobody to talk to.
+  if (leader == 0 || state == 'Z' || state == 'X') return {.kind = ProcessKind::Gone};
+  if (leader != pid) return {.kind = ProcessKind::Thread, .leader = leader};
+  return {.kind = ProcessKind::Leader, .leader = pid};
+}
+
+BackendOutcome refuse(const ProcessLook& look, pid_t pid) {
+  using enum BackendOutcome::Code;
+  std::string number = std::to_string(pid);
+  switch (look.kind) {
+    case ProcessKind::Thread:
+      return {.code = NotAProcess,
+              .detail = number + " is a thread of process " + std::to_string(look.leader) +
+                        "; name the process"};
+    case ProcessKind::Forbidden:
+      return {
+          .code = NotAProcess,
+          .detail = number + " is no process that can be moved; name the pid of a CUDA process"};
+    case ProcessKind::Gone:
+    case ProcessKind::Leader:
+      break;
+  }
+  return {
+      .code = TargetGone, .detail = "process " + number + " has ended", .after = TargetState::Gone};
+}
+
+}  // namespace ts
