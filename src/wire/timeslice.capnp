@@ -155,7 +155,7 @@ interface NodeSession {
   yield @8 (participant :UInt64, epoch :Epoch);
   heartbeat @9 ();
   finished @10 (operation :UInt64, outcome :Outcome);
-  # The late end of an order that was answered BUSY after a reconnection.
+  # The late end of an order whose answer was `refused` with cause busy or overdue: see NodeDaemon.
 }
 
 struct Order {
@@ -164,7 +164,10 @@ struct Order {
 }
 
 interface NodeDaemon {
-  # What a master orders. One operation per member at a time. A result is the order's one outcome.
+  # What a master orders. One operation per member at a time. A result is the order's one outcome, but
+  # for `refused` with cause busy (a repeated order, still running) or overdue (past its deadline, still
+  # running): then NodeSession.finished brings the end. After a reconnection within one generation the
+  # master repeats what is open, with the same operation ids and in the same order.
 
   prepare @0 (order :Order, outgoing :List(UInt64), incoming :List(UInt64)) -> (outcome :Outcome);
   dropBooking @1 (order :Order) -> (outcome :Outcome);

@@ -1,0 +1,54 @@
+#include "wire/auth.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+
+namespace ts {
+namespace {
+
+class NoAuth final : public Auth {
+public:
+  std::string name() const override { return "none"; }
+  Proof prove(Role, const Nonces&) override { return {.ok = true}; }
+  Verdict check(Role, const Nonces&, const std::string&) override { return {.ok = true}; }
+};
+
+}  // namespace
+
+std::unique_ptr<Auth> newNoAuth() {
+  return std::make_unique<NoAuth>();
+}
+
+std::string_view describe(Role role) {
+  switch (role) {
+    case Role::Master: return "master";
+    case Role::Node: return "node";
+    case Role::Operator: return "operator";
+  }
+  return "?";
+}
+
+Nonce newNonce() {
+  Nonce nonce(kNonceBytes);
+  ssize_t n;
+  do {
+    n = ::getrandom(nonce.data(), nonce.size(), 0);
+  } while (n < 0 && errno == EINTR);
+  if (n != ssize_t(nonce.size()))
+    throw std::system_error(errno, std::generic_category(), "getrandom");
+  return nonce;
+}
+
+bool isLoopback(std::string_view address) {
+  if (address.starts_with("unix:")) return true;
+  if (address.starts_with("[::1]")) return true;
+  std::string_view host = address.substr(0, address.rfind(':'));
+  if (host == "localhost" || host == "::1") return true;
+  // A name like 127.example.org is no loopback address: digits and dots only.
+  return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+}  // namespace ts
