@@ -1,0 +1,23 @@
+#include "reactor/fd_watch.h"
+
+#include <kj/debug.h>
+
+namespace ts {
+
+FdWatch::FdWatch(LibeventPort& port, int fd, short what, std::function<void()> onReady)
+    : onReady_(std::move(onReady)),
+      event_(event_new(
+          port.base(), fd, short(what | EV_PERSIST),
+          [](evutil_socket_t, short, void* self) { static_cast<FdWatch*>(self)->onReady_(); },
+          this)) {
+  KJ_REQUIRE(event_ != nullptr, "event_new failed", fd);
+  resume();
+}
+
+void FdWatch::pause() { event_del(event_.get()); }
+
+void FdWatch::resume() {
+  KJ_REQUIRE(event_add(event_.get(), nullptr) == 0, "event_add failed", event_get_fd(event_.get()));
+}
+
+}  // namespace ts

@@ -1,0 +1,154 @@
+#include "reactor/seqpacket.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "reactor/fd_watch.h"
+#include "support/loop.h"
+#include "support/temp_dir.h"
+
+using namespace ts;
+using test::Loop;
+
+namespace {
+
+struct Pair {
+  test::TempDir dir;
+  std::string path = dir / "node.sock";
+  kj::AutoCloseFd listener = listenSeqpacket(path, 0666);
+  kj::AutoCloseFd client, server;
+  Pair() {
+    REQUIRE(connectSeqpacket(path, client) == 0);
+    auto accepted = acceptSeqpacket(listener);
+    REQUIRE(accepted);
+    server = kj::mv(*accepted);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("each message comes whole and with the sender's credentials", "[reactor]") {
+  Pair p;
+  CHECK(receivePacket(p.server, nullptr, 0).kind == Packet::Kind::WouldBlock);
+  REQUIRE(sendPacket(p.client, "first", 5) == Sent::Yes);
+  REQUIRE(sendPacket(p.client, "second", 6) == Sent::Yes);
+  char buffer[64];
+  Packet one = receivePacket(p.server, buffer, sizeof buffer);
+  CHECK(std::string(buffer, one.size) == "first");
+  REQUIRE(one.from);
+  CHECK(one.from->pid == ::getpid());
+  CHECK(one.from->uid == ::geteuid());
+  Packet two = receivePacket(p.server, buffer, sizeof buffer);
+  CHECK(std::string(buffer, two.size) == "second");
+  CHECK_FALSE(two.truncated);
+}
+
+TEST_CASE("an empty message is not the end, and the end is the end", "[reactor]") {
+  Pair p;
+  char buffer[8];
+  REQUIRE(sendPacket(p.client, "", 0) == Sent::Yes);
+  Packet empty = receivePacket(p.server, buffer, sizeof buffer);
+  CHECK(empty.kind == Packet::Kind::Message);
+  CHECK(empty.size == 0);
+  p.client = nullptr;
+  CHECK(receivePacket(p.server, buffer, sizeof buffer).kind == Packet::Kind::Closed);
+}
+
+TEST_CASE("a message longer than the buffer says so", "[reactor]") {
+  Pair p;
+  char buffer[4];
+  REQUIRE(sendPacket(p.client, "too long", 8) == Sent::Yes);
+  Packet packet = receivePacket(p.server, buffer, sizeof buffer);
+  CHECK(packet.truncated);
+  CHECK(packet.size == 4);
+}
+
+TEST_CASE("descriptors travel with a message and are closed with it", "[reactor]") {
+  Pair p;
+  int pipe[2];
+  REQUIRE(::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) == 0);
+  kj::AutoCloseFd in(pipe[0]), out(pipe[1]);
+  int send = out;
+  REQUIRE(sendPacket(p.server, "fd", 2, &send, 1) == Sent::Yes);
+  out = nullptr;
+  char buffer[8];
+  {
+    Packet packet = receivePacket(p.client, buffer, sizeof buffer);
+    REQUIRE(packet.fds.size() == 1);
+    REQUIRE(::write(packet.fds[0], "x", 1) == 1);
+    CHECK((::fcntl(packet.fds[0], F_GETFD) & FD_CLOEXEC) != 0);
+  }
+  CHECK(::read(in, buffer, sizeof buffer) == 1);
+  CHECK(::read(in, buffer, sizeof buffer) == 0);  // the last writer is gone
+}
+
+TEST_CASE("sending to a closed peer is an answer, not a signal", "[reactor]") {
+  Pair p;
+  p.server = nullptr;
+  CHECK(sendPacket(p.client, "x", 1) == Sent::Closed);
+}
+
+TEST_CASE("a reader that does not read makes the sender wait, never the thread", "[reactor]") {
+  Pair p;
+  char message[256] = {};
+  Sent sent = Sent::Yes;
+  for (int i = 0; i < 100'000 && sent == Sent::Yes; ++i) {
+    sent = sendPacket(p.server, message, sizeof message);
+  }
+  CHECK(sent == Sent::WouldBlock);
+}
+
+TEST_CASE("a full backlog answers a connect at once", "[reactor]") {
+  test::TempDir dir;
+  std::string path = dir / "s";
+  kj::AutoCloseFd listener = listenSeqpacket(path, 0666);
+  REQUIRE(::listen(listener, 1) == 0);
+  std::vector<kj::AutoCloseFd> clients;
+  int error = 0;
+  for (int i = 0; i < 10 && error == 0; ++i) {
+    kj::AutoCloseFd client;
+    error = connectSeqpacket(path, client);
+    clients.push_back(kj::mv(client));
+  }
+  CHECK(error == EAGAIN);
+}
+
+TEST_CASE("a stale socket file is replaced, a live one and a plain file are not", "[reactor]") {
+  test::TempDir dir;
+  std::string path = dir / "s";
+  { kj::AutoCloseFd gone = listenSeqpacket(path, 0600); }
+  kj::AutoCloseFd live = listenSeqpacket(path, 0600);
+  CHECK_THROWS_WITH(listenSeqpacket(path, 0600), Catch::Contains("another daemon listens here"));
+  std::string file = dir / "file";
+  std::ofstream(file) << "x";
+  CHECK_THROWS_WITH(listenSeqpacket(file, 0600), Catch::Contains("no socket"));
+  CHECK_THROWS_WITH(listenSeqpacket(std::string(200, 'x'), 0600), Catch::Contains("1 to 107 bytes"));
+}
+
+TEST_CASE("a server on the loop hears connections and messages through watches", "[reactor]") {
+  Loop l;
+  test::TempDir dir;
+  std::string path = dir / "s";
+  kj::AutoCloseFd listener = listenSeqpacket(path, 0600);
+  kj::AutoCloseFd server;
+  std::string heard;
+  std::unique_ptr<FdWatch> messages;
+  FdWatch accepting(l.port, listener, EV_READ, [&] {
+    while (auto fd = acceptSeqpacket(listener)) server = kj::mv(*fd);
+    messages = std::make_unique<FdWatch>(l.port, server, EV_READ, [&] {
+      char buffer[16];
+      Packet packet = receivePacket(server, buffer, sizeof buffer);
+      heard.append(buffer, packet.size);
+    });
+  });
+  kj::AutoCloseFd client;
+  REQUIRE(connectSeqpacket(path, client) == 0);
+  REQUIRE(sendPacket(client, "hello", 5) == Sent::Yes);
+  l.pumpUntil([&] { return heard == "hello"; });
+}
