@@ -41,7 +41,8 @@ enum class Cause {
   DriverError,
   TargetGone,
   Overdue,
-  Stale,  // fenced off: epoch, generation or operation id is old
+  Stale,      // fenced off: epoch, generation or operation id is old
+  Forbidden,  // the user may not use the group or the job
 };
 
 enum class FaultKind { None, Quiesce, Save, Restore, Grant };
