@@ -116,14 +116,16 @@ TS_CHECKED ts_status ts_join(const ts_join_options* options, ts_client** out);
 
 /* Blocks until the turn has come. Inside a slice: one level deeper, at once. Both pointers may be
  * NULL. Errors: TIMED_OUT, CANCELLED, DEADLOCK, EVICTED, FAULTED, NO_DEVICE_MEMORY, NO_HOST_MEMORY,
- * FORKED, UNAVAILABLE (the daemon went away and did not return within the deadline). */
+ * FORKED, UNAVAILABLE (the daemon went away and did not return within the deadline; within 5 minutes,
+ * if there is none). */
 TS_CHECKED ts_status ts_acquire(ts_client* client, const ts_acquire_options* options,
                                 ts_grant* grant);
 /* As ts_acquire(), and TS_ERR_BUSY instead of waiting for anybody. */
 TS_CHECKED ts_status ts_try_acquire(ts_client* client, ts_grant* grant);
 
 /* For loops and asyncio: asks for the turn and returns at once with TS_OK; then ts_fd() becomes
- * readable when ts_acquire_finish() has something to say, which answers TS_ERR_BUSY until then. */
+ * readable when ts_acquire_finish() may have something to say, which answers TS_ERR_BUSY until then.
+ * One at a time on a handle: a second start answers TS_ERR_BUSY until the first is finished. */
 TS_CHECKED ts_status ts_acquire_start(ts_client* client, const ts_acquire_options* options);
 TS_CHECKED ts_status ts_acquire_finish(ts_client* client, ts_grant* grant);
 
@@ -132,20 +134,28 @@ TS_CHECKED ts_status ts_acquire_finish(ts_client* client, ts_grant* grant);
 TS_CHECKED ts_status ts_cancel(ts_client* client);
 
 /* Ends the slice of this participant, or one level of nesting. Returns when the node has recorded it,
- * also while the master is away. NOT_ENTERED without a slice. */
+ * also while the master is away. NOT_ENTERED without a slice. UNAVAILABLE when the node daemon cannot
+ * be reached for 10 s: the slice is over all the same, and the yield is repeated at the next call. */
 TS_CHECKED ts_status ts_yield(ts_client* client);
+
+/* For loops and asyncio, as ts_acquire_start() and ts_acquire_finish(). The slice is over for the
+ * caller when ts_yield_start() returns TS_OK. */
+TS_CHECKED ts_status ts_yield_start(ts_client* client);
+TS_CHECKED ts_status ts_yield_finish(ts_client* client);
 
 /* 1 when others wait and the hold limit is over, else 0. Costs a read of memory, and a recv() when
  * the socket has something. 0 on NULL. */
 TS_EXPORT int ts_should_yield(ts_client* client);
 
-/* A descriptor to poll for reading: readable when a grant, a refusal or a request to yield has come.
- * Owned by the handle; -1 outside or when the connection is down. */
+/* A descriptor to poll for reading: readable when a grant, a refusal or a request to yield has come, or
+ * when the connection wants care; call ts_acquire_finish(), ts_yield_finish() or ts_should_yield() then.
+ * Owned by the handle and the same for its whole life; -1 outside. */
 TS_EXPORT int ts_fd(ts_client* client);
 
 TS_CHECKED ts_status ts_get_state(ts_client* client, ts_state* state);
 
-/* Yields if need be, gives up what waits, frees the handle. NULL is fine. */
+/* Yields if need be, gives up what waits, frees the handle. NULL is fine. Waits for the node daemon for
+ * 1 s at most, 10 s if it has to be told of a yield. In a child after fork() it frees the copy. */
 TS_EXPORT void ts_leave(ts_client* client);
 
 TS_EXPORT const char* ts_strerror(ts_status status);        /* a fixed name: "TIMED_OUT" */

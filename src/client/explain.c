@@ -1,0 +1,92 @@
+#include "client/explain.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What to do about it, where the node's own words may not say. */
+static const char* way_out(int32_t status) {
+  switch (status) {
+    case TS_ERR_VERSION:
+      return "install the libtimeslice that belongs to this tsnoded";
+    case TS_ERR_UNKNOWN_GROUP:
+      return "correct TIMESLICE_GROUP, or add the group to master.toml";
+    case TS_ERR_PERMISSION:
+      return "ask the operator to add you to the group's users";
+    case TS_ERR_DEVICE_OWNED:
+      return "join the group that owns the device, or use other devices";
+    case TS_ERR_NO_CLAIM:
+      return "set TIMESLICE_DEVICES or CUDA_VISIBLE_DEVICES";
+    case TS_ERR_ALREADY_JOINED:
+      return "one handle for each process: use the first, or ts_leave() it";
+    case TS_ERR_NOT_JOINED:
+      return "the node daemon forgot this process: join anew";
+    case TS_ERR_DEADLOCK:
+      return "take the groups in the same order in every job";
+    case TS_ERR_NO_DEVICE_MEMORY:
+      return "tsctl why JOB names the holders";
+    case TS_ERR_NO_HOST_MEMORY:
+      return "give the job more memory, or share fewer jobs";
+    case TS_ERR_NOT_RELEASED:
+      return "tsctl why JOB names the process";
+    case TS_ERR_FAULTED:
+      return "tsctl why JOB says what happened";
+    case TS_ERR_MASTER_DOWN:
+      return "start it: systemctl start tsmasterd";
+    case TS_ERR_SHUTDOWN:
+      return "start it: systemctl start tsnoded";
+    case TS_ERR_TIMED_OUT:
+      return "wait longer, or ask tsctl why JOB";
+    default:
+      return "tsctl status shows the group";
+  }
+}
+
+void tsc_explain(const ts_client* c, const char* call, const struct tsl_reply* reply,
+                 struct tsc_outcome* out) {
+  const int32_t status = reply->status;
+  if (status < TS_OK || status > TS_ERR_MASTER_DOWN) {
+    tsc_say(out, TS_ERR_INTERNAL,
+            "%s in group '%s': the node daemon at %s answered %d, which "
+            "libtimeslice %s does not know: install the newer library",
+            call, c->settings.join.group, c->settings.socket, (int)status, ts_version());
+    return;
+  }
+  const char* detail = reply->detail[0] != '\0' ? reply->detail : "no reason given";
+  tsc_say(out, (ts_status)status, "%s in group '%s': %s: %s (node daemon at %s); %s", call,
+          c->settings.join.group, ts_strerror((ts_status)status), detail, c->settings.socket,
+          way_out(status));
+}
+
+void tsc_explain_connect(const ts_client* c, int error, struct tsc_outcome* out) {
+  const char* socket = c->settings.socket;
+  switch (error) {
+    case ENOENT:
+    case ECONNREFUSED:
+      tsc_say(out, TS_ERR_UNAVAILABLE,
+              "no node daemon at %s (%s); start it: systemctl start tsnoded", socket,
+              error == ENOENT ? "no such socket" : "nobody listens there");
+      return;
+    case EACCES:
+    case EPERM:
+      tsc_say(out, TS_ERR_PERMISSION,
+              "the socket %s may not be opened by this user: see the owner "
+              "and mode of the socket and of its directory",
+              socket);
+      return;
+    case EAGAIN:
+      tsc_say(out, TS_ERR_UNAVAILABLE,
+              "the node daemon at %s accepts no connection, its backlog is "
+              "full; see: systemctl status tsnoded",
+              socket);
+      return;
+    case EPROTOTYPE:
+      tsc_say(out, TS_ERR_UNAVAILABLE,
+              "%s is not the socket of a node daemon: set TIMESLICE_SOCKET "
+              "to the one in node.toml",
+              socket);
+      return;
+    default:
+      tsc_say(out, TS_ERR_UNAVAILABLE, "cannot connect to the node daemon at %s: error %d (%s)",
+              socket, error, strerrordesc_np(error));
+  }
+}

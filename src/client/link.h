@@ -1,0 +1,21 @@
+/* One connection to the node's socket: whole messages out and in, never blocking, no signal raised.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "local/protocol.h"
+
+/* A new close-on-exec descriptor, or -errno; -EAGAIN: the daemon's backlog is full, try again. */
+int tsc_connect(const char* path);
+
+/* Async-signal-safe. False: the connection is of no use any more. */
+bool tsc_send(int fd, const struct tsl_message* message);
+
+enum tsc_received { TSC_MESSAGE, TSC_NOTHING, TSC_CLOSED, TSC_TORN };
+
+/* TSC_TORN: what came is no message of this protocol; `bytes` says how long it was. */
+enum tsc_received tsc_receive(int fd, struct tsl_message* message, long* bytes);
+
+/* A message of `type`, empty otherwise. */
+struct tsl_message tsc_message(enum tsl_type type, uint64_t request);

@@ -1,0 +1,108 @@
+/* Ends every call whose time is over, and says when the next one's is. */
+#include "client/client.h"
+
+/* A node that was told the deadline answers at it; one that was not reached cannot. */
+static int64_t limit_of(const ts_client* c, const struct tsc_waiter* waiter) {
+  if (waiter->deadline != TSC_NEVER) {
+    return c->asked.acquire != 0 ? tsc_after(waiter->deadline, TSC_GRACE_MS) : waiter->deadline;
+  }
+  return c->phase == TSC_UP ? TSC_NEVER : tsc_after(c->down_since, TSC_ABSENCE_MS);
+}
+
+static void say_absent(const ts_client* c, const char* call, struct tsc_outcome* out) {
+  if (c->phase == TSC_DOWN) {
+    tsc_say(out, TS_ERR_UNAVAILABLE,
+            "%s in group '%s': the node daemon went away and did not return "
+            "in time: %.300s",
+            call, c->settings.join.group, c->trouble.text);
+    return;
+  }
+  tsc_say(out, TS_ERR_UNAVAILABLE,
+          "%s in group '%s': the node daemon at %s does not answer; see: "
+          "systemctl status tsnoded",
+          call, c->settings.join.group, c->settings.socket);
+}
+
+static void end_cancelled(ts_client* c) {
+  struct tsc_outcome outcome;
+  tsc_say(&outcome, TS_ERR_CANCELLED, "acquire in group '%s': cancelled by ts_cancel()",
+          c->settings.join.group);
+  tsc_end_acquire(c, &outcome);
+}
+
+/* The answer to a cancel is the acquire's; a node that owes it for too long loses the connection.
+ */
+static void watch_cancel(ts_client* c, int64_t now) {
+  if (c->acquire.waiters == NULL || !tsc_acquire_cancelled(c)) return;
+  if (c->asked.acquire == 0) {
+    end_cancelled(c);
+    return;
+  }
+  if (c->acquire.give_up == TSC_NEVER) c->acquire.give_up = tsc_after(now, TSC_GRACE_MS);
+  if (now < c->acquire.give_up) return;
+  tsc_session_drop(c, TS_ERR_UNAVAILABLE, "a cancel was not answered");
+  end_cancelled(c);
+}
+
+static void end_late_acquires(ts_client* c, int64_t now) {
+  bool silent = false;
+  struct tsc_waiter* next;
+  for (struct tsc_waiter* waiter = c->acquire.waiters; waiter != NULL; waiter = next) {
+    next = waiter->next;
+    if (now < limit_of(c, waiter)) continue;
+    struct tsc_outcome outcome;
+    say_absent(c, "acquire", &outcome);
+    if (c->asked.acquire != 0) {
+      silent = true;
+      outcome.status = TS_ERR_TIMED_OUT;
+    }
+    tsc_unlink(&c->acquire.waiters, waiter);
+    tsc_finish(c, waiter, &outcome);
+  }
+  if (c->acquire.waiters == NULL) atomic_store(&c->waiting, 0);
+  if (silent) tsc_session_drop(c, TS_ERR_UNAVAILABLE, "an acquire was not answered");
+}
+
+static void end_late_yields(ts_client* c, int64_t now) {
+  while (c->yield.waiters != NULL && now >= c->yield.waiters->deadline) {
+    struct tsc_waiter* waiter = c->yield.waiters;
+    struct tsc_outcome outcome;
+    say_absent(c, "yield (kept, and repeated at the next call)", &outcome);
+    tsc_unlink(&c->yield.waiters, waiter);
+    tsc_finish(c, waiter, &outcome);
+  }
+}
+
+static void end_late(ts_client* c, struct tsc_waiter** slot, const char* call, int64_t now) {
+  struct tsc_waiter* waiter = *slot;
+  if (waiter == NULL || now < waiter->deadline) return;
+  struct tsc_outcome outcome = c->trouble;
+  if (c->phase != TSC_DOWN || outcome.status == TS_OK) {
+    say_absent(c, call, &outcome);
+    outcome.status = TS_ERR_TIMED_OUT;
+  }
+  *slot = NULL;
+  tsc_finish(c, waiter, &outcome);
+}
+
+void tsc_end_overdue(ts_client* c, int64_t now) {
+  watch_cancel(c, now);
+  end_late_acquires(c, now);
+  end_late_yields(c, now);
+  end_late(c, &c->join_waiter, "join", now);
+  end_late(c, &c->leave_waiter, "leave", now);
+}
+
+int64_t tsc_next_deadline(const ts_client* c) {
+  int64_t next = TSC_NEVER;
+  for (const struct tsc_waiter* w = c->acquire.waiters; w != NULL; w = w->next) {
+    next = tsc_min(next, limit_of(c, w));
+  }
+  if (c->acquire.waiters != NULL) next = tsc_min(next, c->acquire.give_up);
+  for (const struct tsc_waiter* w = c->yield.waiters; w != NULL; w = w->next) {
+    next = tsc_min(next, w->deadline);
+  }
+  if (c->join_waiter != NULL) next = tsc_min(next, c->join_waiter->deadline);
+  if (c->leave_waiter != NULL) next = tsc_min(next, c->leave_waiter->deadline);
+  return next;
+}
