@@ -1,6 +1,7 @@
 // One structured line per event: logfmt on stderr, with the journal's priority prefix when it listens.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -23,8 +24,10 @@ private:
   std::string text_;
 };
 
-// One per process, made by main() and handed down. A line is one write(2), so lines of several threads
-// do not mix. When the reader of stderr is slow, lines are dropped and counted, never waited for.
+// One per process, made by main() and handed down; safe from any thread. A line is one write(2), so
+// lines do not mix. When the reader of stderr is slow, lines are dropped and counted, never waited
+// for: the next that goes through is preceded by `log-dropped lines=N`. Without the journal, which
+// knows both, each line ends in level= and at= (UTC).
 class Log {
 public:
   explicit Log(Level threshold, int fd = 2);
@@ -34,15 +37,18 @@ public:
   void debug(const Line& line) { write(Level::Debug, line); }
   bool enabled(Level level) const { return level <= threshold_; }
   void setThreshold(Level threshold) { threshold_ = threshold; }
-  // Gets a copy of every line at info and above: the master's event history.
+  // Gets a copy of every line at info and above, whatever the threshold: the master's event history.
+  // Called on the thread that logs; set it before there are others.
   void tee(std::function<void(Level, const std::string&)> sink) { sink_ = std::move(sink); }
 
 private:
   void write(Level level, const Line& line);
-  Level threshold_;
+  bool send(Level level, const std::string& text);
+  std::atomic<Level> threshold_;
   int fd_;
-  bool journal_;
-  std::uint64_t dropped_ = 0;
+  bool socket_ = false;
+  bool journal_ = false;
+  std::atomic<std::uint64_t> dropped_ = 0;
   std::function<void(Level, const std::string&)> sink_;
 };
 

@@ -1,0 +1,174 @@
+#include "config/config.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "support/temp_dir.h"
+
+using namespace ts;
+using namespace std::chrono_literals;
+using Catch::Matchers::Contains;
+
+namespace {
+
+struct File {
+  test::TempDir dir;
+  std::string path = dir / "x.toml";
+  explicit File(const std::string& text) { std::ofstream(path) << text; }
+};
+
+// All errors, one a line, with the folder cut away.
+std::string textOf(const std::vector<ConfigError>& errors, const std::string& dir) {
+  std::string all;
+  for (const ConfigError& error : errors) all += error.text + "\n";
+  for (size_t at; (at = all.find(dir + "/")) != std::string::npos;) all.erase(at, dir.size() + 1);
+  return all;
+}
+
+std::string masterErrors(const std::string& text) {
+  File file(text);
+  return textOf(loadMasterConfig(file.path).errors, file.dir.path());
+}
+
+std::string nodeErrors(const std::string& text) {
+  File file(text);
+  return textOf(loadNodeConfig(file.path).errors, file.dir.path());
+}
+
+}  // namespace
+
+TEST_CASE("a master's file is read, and what it leaves out has its default", "[config]") {
+  File file(R"(
+listen = ["0.0.0.0:7000", "[::]:7000"]
+operators = ["root", "1000"]
+any_group = false
+suspect_after = "20 s"
+
+[defaults]
+hold_limit = "45 s"
+
+[group.trainers]
+policy = "priority"
+users = ["alice"]
+environment = { NCCL_DEBUG = "WARN" }
+
+[group."v1.2"]
+)");
+  auto loaded = loadMasterConfig(file.path);
+  REQUIRE(loaded.ok());
+  const MasterConfig& c = loaded.value;
+  CHECK(c.listen == std::vector<std::string>{"0.0.0.0:7000", "[::]:7000"});
+  CHECK(c.http == "127.0.0.1:6831");
+  CHECK_FALSE(c.anyGroup);
+  CHECK(c.suspectAfter == 20s);
+  CHECK(c.heartbeat == 2s);
+  REQUIRE(c.groups.size() == 2);
+  CHECK(c.groups.at("trainers").policy == "priority");
+  CHECK(c.groups.at("trainers").holdLimit == 45s);  // from [defaults]
+  CHECK(c.groups.at("trainers").environment.at("NCCL_DEBUG") == "WARN");
+  CHECK(c.groups.at("v1.2").holdLimit == 45s);
+}
+
+TEST_CASE("a node's file is read", "[config]") {
+  File file(R"(
+name = "gpu-7"
+master = "[fd00::1]:6830"
+backend = "none"
+devices = 8
+host_budget = "1.5 TiB"
+order_delay = "50 ms"
+)");
+  auto loaded = loadNodeConfig(file.path);
+  REQUIRE(loaded.ok());
+  CHECK(loaded.value.name == "gpu-7");
+  CHECK(loaded.value.devices == 8);
+  CHECK(loaded.value.hostBudget == 3ull << 39);
+  CHECK(loaded.value.orderDelay == 50ms);
+}
+
+TEST_CASE("an empty file is a file with defaults", "[config]") {
+  File file("");
+  CHECK(loadNodeConfig(file.path).ok());
+}
+
+TEST_CASE("an unknown key is named with its place and the nearest known one", "[config]") {
+  CHECK(masterErrors("http = \"\"\n\n  hartbeat = \"2 s\"\n") ==
+        "x.toml:3:3: unknown key \"hartbeat\"; did you mean \"heartbeat\"?\n");
+  CHECK_THAT(masterErrors("[defaults]\nholdlimit = \"2 s\"\n"),
+             Contains("x.toml:2:1: unknown key \"holdlimit\" in [defaults]; did you mean "
+                      "\"hold_limit\"?"));
+  CHECK_THAT(masterErrors("[group.a]\npolicies = 1\n"), Contains("in [group.a]"));
+  CHECK_THAT(nodeErrors("colour = 1\n"), Contains("unknown key \"colour\"; known here: name, master"));
+}
+
+TEST_CASE("a value of the wrong type says what it is and what to write", "[config]") {
+  CHECK(masterErrors("listen = \"127.0.0.1:1\"\n") ==
+        "x.toml:1:10: listen is the string \"127.0.0.1:1\"; write an array of strings, like [\"a\", "
+        "\"b\"]\n");
+  CHECK_THAT(masterErrors("listen = [1]\n"), Contains("x.toml:1:11: listen is the number 1"));
+  CHECK_THAT(masterErrors("any_group = \"yes\"\n"), Contains("write true or false, without quotes"));
+  CHECK_THAT(masterErrors("http = 6831\n"), Contains("http is the number 6831; write a string"));
+  CHECK_THAT(masterErrors("group = 3\n"), Contains("write a table"));
+  CHECK_THAT(masterErrors("group = { a = 3 }\n"), Contains("groups are written [group.a]"));
+  CHECK_THAT(nodeErrors("devices = \"two\"\n"), Contains("write a whole number from 0 to 1024"));
+  CHECK_THAT(masterErrors("[defaults.environment]\nX = 1\n"), Contains("x.toml:2:5: X is the number 1"));
+}
+
+TEST_CASE("a duration or size without a unit is refused, in quotes or not", "[config]") {
+  CHECK(masterErrors("heartbeat = 2\n") ==
+        "x.toml:1:13: heartbeat is the number 2; write a duration with its unit, like \"30 s\"\n");
+  CHECK_THAT(masterErrors("heartbeat = \"2\"\n"), Contains("heartbeat: \"2\" has no unit"));
+  CHECK_THAT(nodeErrors("host_budget = \"2\"\n"), Contains("host_budget: \"2\" has no unit"));
+  CHECK_THAT(nodeErrors("host_budget = 2\n"), Contains("like \"512 MiB\""));
+}
+
+TEST_CASE("what is out of range says the range", "[config]") {
+  CHECK_THAT(masterErrors("heartbeat = \"0 s\"\n"),
+             Contains("heartbeat is \"0 s\", out of range; write a duration from \"1 ms\" to "
+                      "\"86400 s\""));
+  CHECK_THAT(nodeErrors("devices = -1\n"), Contains("devices is -1, out of range"));
+  CHECK_THAT(masterErrors("auth = \"mung\"\n"), Contains("did you mean \"munge\"?"));
+  CHECK_THAT(masterErrors("auth = \"kerberos\"\n"), Contains("use one of munge, none"));
+  CHECK_THAT(masterErrors("listen = []\n"), Contains("listen is empty"));
+  CHECK_THAT(masterErrors("listen = [\"here\"]\n"), Contains("write HOST:PORT"));
+  CHECK_THAT(masterErrors("socket = \"run/x\"\n"), Contains("write an absolute path"));
+  CHECK_THAT(masterErrors("[group.\"a b\"]\n"), Contains("\"a b\" cannot name a group"));
+  CHECK_THAT(nodeErrors("name = \"a b\"\n"), Contains("\"a b\" cannot name a node"));
+}
+
+TEST_CASE("values that contradict each other are named", "[config]") {
+  CHECK_THAT(masterErrors("heartbeat = \"10 s\"\n"), Contains("x.toml:1:13: suspect_after is not"));
+  CHECK_THAT(masterErrors("dead_after = \"5 s\"\n"), Contains("dead_after is not longer"));
+  CHECK_THAT(masterErrors("auth = \"none\"\nlisten = [\"0.0.0.0:6830\"]\n"),
+             Contains("x.toml:1:8: auth is \"none\" while listen has \"0.0.0.0:6830\""));
+  CHECK(masterErrors("auth = \"none\"\n").empty());
+  CHECK(masterErrors("auth = \"none\"\nauth_none_anywhere = true\nlisten = [\"0.0.0.0:1\"]\n").empty());
+}
+
+TEST_CASE("every error of a file is told at once, in the order of the lines", "[config]") {
+  CHECK(masterErrors("hartbeat = 1\nhttp = 1\n[defaults]\npolicy = \"fast\"\n") ==
+        "x.toml:1:1: unknown key \"hartbeat\"; did you mean \"heartbeat\"?\n"
+        "x.toml:2:8: http is the number 1; write a string in quotes\n"
+        "x.toml:4:10: policy is \"fast\"; use one of fifo, priority\n");
+}
+
+TEST_CASE("a duplicate and a syntax error know their place", "[config]") {
+  CHECK_THAT(masterErrors("http = \"\"\nhttp = \"\"\n"), Contains("x.toml:2:"));
+  CHECK_THAT(masterErrors("http = \"\"\nhttp = \"\"\n"), Contains("remove one of the two"));
+  CHECK_THAT(masterErrors("[group.a]\n[group.a]\n"), Contains("remove one of the two"));
+  CHECK_THAT(masterErrors("listen = [\n"), Contains("see https://toml.io"));
+}
+
+TEST_CASE("a file that is missing and one that cannot be read are told apart", "[config]") {
+  test::TempDir dir;
+  auto missing = loadMasterConfig(dir / "none.toml");
+  REQUIRE(missing.errors.size() == 1);
+  CHECK_THAT(missing.errors[0].text, Contains("none.toml: does not exist; create it"));
+  std::filesystem::create_directory(dir / "folder");
+  auto folder = loadMasterConfig(dir / "folder");
+  REQUIRE(folder.errors.size() == 1);
+  CHECK_THAT(folder.errors[0].text, Contains("folder: cannot be read: Is a directory"));
+}
