@@ -25,7 +25,7 @@ bool parseHostPort(const std::string& text, HostPort& out, std::string& why) {
   return true;
 }
 
-bool isLoopback(const std::string& host) {
+bool isLoopbackHost(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 

@@ -14,6 +14,6 @@ struct HostPort {
 // False: `why` says what is wrong with it and how to write it.
 bool parseHostPort(const std::string& text, HostPort& out, std::string& why);
 // 127.0.0.0/8, ::1 and localhost: nobody outside this machine reaches it.
-bool isLoopback(const std::string& host);
+bool isLoopbackHost(const std::string& host);
 
 }  // namespace ts

@@ -86,7 +86,7 @@ void checkAuthNone(TableReader& table, const MasterConfig& config) {
   for (const std::string& address : config.listen) {
     HostPort parsed;
     std::string ignored;  // reported with the address itself
-    if (!parseHostPort(address, parsed, ignored) || isLoopback(parsed.host)) continue;
+    if (!parseHostPort(address, parsed, ignored) || isLoopbackHost(parsed.host)) continue;
     table.fail("auth", "auth is \"none\" while listen has \"" + address +
                            "\"; use auth = \"munge\", listen on a loopback address, or accept the risk "
                            "with auth_none_anywhere = true");

@@ -53,9 +53,9 @@ TEST_CASE("addresses have a host and a port, and IPv6 has brackets", "[config]")
     CHECK_FALSE(parseHostPort(text, out, why));
     CHECK_THAT(why, Catch::Contains(std::string("\"") + text + "\""));
   }
-  CHECK(isLoopback("127.0.0.2"));
-  CHECK(isLoopback("::1"));
-  CHECK(isLoopback("localhost"));
-  CHECK_FALSE(isLoopback("0.0.0.0"));
-  CHECK_FALSE(isLoopback("::"));
+  CHECK(isLoopbackHost("127.0.0.2"));
+  CHECK(isLoopbackHost("::1"));
+  CHECK(isLoopbackHost("localhost"));
+  CHECK_FALSE(isLoopbackHost("0.0.0.0"));
+  CHECK_FALSE(isLoopbackHost("::"));
 }
