@@ -37,7 +37,10 @@ Json numbers(List list) {
   return all;
 }
 
-Json toJson(wire::MemberFact::Reader fact) {
+}  // namespace
+
+// Not in the unnamed namespace: there they would hide the overloads of the header.
+static Json toJson(wire::MemberFact::Reader fact) {
   return {{"member", fact.getMember()},
           {"pid", fact.getPid()},
           {"residency", nameOf(fact.getResidency())},
@@ -46,17 +49,17 @@ Json toJson(wire::MemberFact::Reader fact) {
           {"devices", numbers(fact.getDevices())}};
 }
 
-Json toJson(wire::MemberStatus::Reader member) {
+static Json toJson(wire::MemberStatus::Reader member) {
   Json json = toJson(member.getFact());
   json["node"] = text(member.getNode());
   return json;
 }
 
-Json toJson(wire::JobStatus::ClaimPart::Reader part) {
+static Json toJson(wire::JobStatus::ClaimPart::Reader part) {
   return {{"node", text(part.getNode())}, {"devices", numbers(part.getDevices())}};
 }
 
-Json toJson(wire::DeviceInfo::Reader device) {
+static Json toJson(wire::DeviceInfo::Reader device) {
   return {{"index", device.getIndex()},
           {"uuid", text(device.getUuid())},
           {"name", text(device.getName())},
@@ -64,11 +67,11 @@ Json toJson(wire::DeviceInfo::Reader device) {
           {"free_bytes", device.getFreeBytes()}};
 }
 
-Json toJson(wire::Epoch::Reader epoch) {
+static Json toJson(wire::Epoch::Reader epoch) {
   return {{"generation", epoch.getGeneration()}, {"counter", epoch.getCounter()}};
 }
 
-Json toJson(wire::Generation::Reader generation) {
+static Json toJson(wire::Generation::Reader generation) {
   char id[17];
   std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(generation.getId()));
   return {{"number", generation.getNumber()}, {"id", id}};
@@ -81,18 +84,16 @@ Json objects(List list) {
   return all;
 }
 
-Json waitsFor(wire::JobStatus::Reader job) {
+static Json waitsFor(wire::JobStatus::Reader job) {
   Json all = Json::array();
   for (auto key : job.getWaitsFor()) all.push_back(textOf(key));
   return all;
 }
 
-bool hasSince(wire::JobStatus::Reader job) {
+static bool hasSince(wire::JobStatus::Reader job) {
   auto phase = text(job.getPhase());
   return job.getPlace() > 0 || phase == "waiting" || phase == "switching" || phase == "holding";
 }
-
-}  // namespace
 
 std::string textOf(wire::JobKey::Reader key) {
   return text(key.getGroup()) + "/" + text(key.getName());
