@@ -4,9 +4,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 namespace ts {
 
@@ -21,22 +19,12 @@ FdStream::~FdStream() noexcept(false) {
 // --- reading -----------------------------------------------------------------------------------
 
 kj::Promise<size_t> FdStream::tryRead(void* buffer, size_t minBytes, size_t maxBytes) {
-  auto* to = static_cast<kj::byte*>(buffer);
-  size_t have = takeBuffered(to, maxBytes);
-  if (have >= minBytes) return have;
-  return readSome(to + have, minBytes - have, maxBytes - have, have);
-}
-
-size_t FdStream::takeBuffered(kj::byte* to, size_t max) {
-  size_t n = std::min(max, inboxEnd_ - inboxBegin_);
-  std::memcpy(to, inbox_.data() + inboxBegin_, n);
-  inboxBegin_ += n;
-  return n;
+  return readSome(static_cast<kj::byte*>(buffer), minBytes, maxBytes, 0);
 }
 
 kj::Promise<size_t> FdStream::readSome(kj::byte* to, size_t min, size_t max, size_t done) {
   while (true) {
-    ssize_t n = readable_ ? readOnce(to, max) : -1;
+    ssize_t n = readable_ && !drained_ ? readOnce(to, max) : -1;
     if (n < 0) {
       return whenReadable().then([this, to, min, max, done] {
         return readSome(to, min, max, done);
@@ -52,21 +40,34 @@ kj::Promise<size_t> FdStream::readSome(kj::byte* to, size_t min, size_t max, siz
 }
 
 ssize_t FdStream::readOnce(kj::byte* to, size_t max) {
-  iovec iov[2] = {{to, max}, {inbox_.data(), kInbox}};
   ssize_t n;
-  KJ_NONBLOCKING_SYSCALL(n = ::readv(fd_.get(), iov, max < kInbox ? 2 : 1));
-  // Not after a short read: libevent does not say whether the stream's end came in the same edge.
+  KJ_NONBLOCKING_SYSCALL(n = ::read(fd_.get(), to, max));
   if (n < 0) readable_ = false;
-  if (n <= 0) return n;
-  size_t own = std::min(size_t(n), max);
-  inboxBegin_ = 0;
-  inboxEnd_ = size_t(n) - own;
-  return ssize_t(own);
+  drained_ = n > 0 && size_t(n) < max;
+  return n;
+}
+
+// The edge may have told of the stream's end together with its last bytes, and libevent does not say
+// so: before the loop sleeps, one look decides whether to wait for the next edge.
+bool FdStream::settle() {
+  if (!drained_) return false;
+  drained_ = false;
+  char byte;
+  ssize_t n = ::recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    readable_ = false;
+    return false;
+  }
+  // Bytes, the end, an error, or no socket at all: the read will tell.
+  if (reader_.get() == nullptr || !reader_->isWaiting()) return false;
+  reader_->fulfill();
+  return true;
 }
 
 kj::Promise<void> FdStream::whenReadable() {
   auto paf = kj::newPromiseAndFulfiller<void>();
   reader_ = kj::mv(paf.fulfiller);
+  if (drained_) port_.flushLater(*this);
   if (readEvent_ == nullptr) {
     readEvent_.reset(event_new(port_.base(), fd_.get(), EV_READ | EV_ET | EV_PERSIST,
                                &FdStream::onReadable, this));
@@ -80,6 +81,7 @@ kj::Promise<void> FdStream::whenReadable() {
 void FdStream::onReadable(int, short, void* self) {
   auto& stream = *static_cast<FdStream*>(self);
   stream.readable_ = true;
+  stream.drained_ = false;
   if (stream.reader_.get() != nullptr) stream.reader_->fulfill();
   stream.checkDisconnected();
 }

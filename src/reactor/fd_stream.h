@@ -3,7 +3,6 @@
 
 #include <kj/async-io.h>
 
-#include <array>
 #include <vector>
 
 #include "reactor/libevent_port.h"
@@ -11,9 +10,8 @@
 
 namespace ts {
 
-// Per message one read and one write, and no epoll_ctl(): readiness is registered once,
-// edge-triggered; a read takes what follows along into a small buffer; small writes of one turn
-// leave together before the loop sleeps.
+// No epoll_ctl() per message: readiness is registered once, edge-triggered. Small writes of one turn
+// leave together before the loop sleeps; only then does a drained stream look whether it really is.
 class FdStream final : public kj::AsyncIoStream, private Flushable {
 public:
   FdStream(LibeventPort& port, int fd, kj::uint flags);
@@ -35,9 +33,8 @@ public:
 private:
   using Pieces = kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>>;
 
-  size_t takeBuffered(kj::byte* to, size_t max);
   kj::Promise<size_t> readSome(kj::byte* to, size_t min, size_t max, size_t done);
-  // Bytes for `to`; what came beyond is kept. Negative: would block.
+  // Bytes that came, 0 at the end. Negative: would block.
   ssize_t readOnce(kj::byte* to, size_t max);
   kj::Promise<void> whenReadable();
   static void onReadable(int, short, void* self);
@@ -49,21 +46,19 @@ private:
   kj::Promise<void> whenFlushed();
   void finishShutdown();
   bool flush() override;
+  bool settle() override;
   static void onWritable(int, short, void* self);
   void checkDisconnected();
 
-  static constexpr size_t kInbox = 4096;
   static constexpr size_t kOutbox = 64 << 10;  // a write that would exceed it waits for room
 
   LibeventPort& port_;
   OwnedFd fd_;
 
   OwnEvent readEvent_;  // made when a read first has to wait
-  bool readable_ = true;
+  bool readable_ = true;  // until a read says otherwise
+  bool drained_ = false;  // the last read was short: probably, but not surely, there is no more
   kj::Own<kj::PromiseFulfiller<void>> reader_;
-  std::array<kj::byte, kInbox> inbox_;
-  size_t inboxBegin_ = 0;
-  size_t inboxEnd_ = 0;
 
   OwnEvent writeEvent_;
   bool blocked_ = false;  // the kernel took no more; writeEvent_ is armed

@@ -24,12 +24,14 @@ using OwnEventBase = std::unique_ptr<event_base, EventBaseFree>;
 // A base for one thread, on epoll. Make it after daemonising: it does not survive fork().
 OwnEventBase newEventBase();
 
-// Something with output that may wait until the loop has nothing else to do, so that what is written
-// in one turn leaves in one system call.
+// Something that waits with system calls until the loop has nothing else to do: what is written in one
+// turn then leaves at once, and whoever waits for it does not wait for what can be done later.
 class Flushable {
 public:
-  // True when a promise was fulfilled on the way: the loop must not sleep yet.
+  // Sends. True when a promise was fulfilled on the way: the loop must not sleep yet.
   virtual bool flush() = 0;
+  // The same, for what may come after everybody has sent.
+  virtual bool settle() { return false; }
 
 protected:
   ~Flushable() = default;
@@ -61,7 +63,7 @@ public:
   // no lost-edge hazard; dropping the promise deregisters the fd. For what happens often use FdWatch.
   kj::Promise<void> whenReady(int fd, short what);
 
-  // flush() is called once before the loop next looks at the kernel.
+  // flush() and settle() are called once before the loop next looks at the kernel.
   void flushLater(Flushable& what);
   void forget(Flushable& what);
 
