@@ -4,7 +4,9 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace ts {
 
@@ -19,7 +21,17 @@ FdStream::~FdStream() noexcept(false) {
 // --- reading -----------------------------------------------------------------------------------
 
 kj::Promise<size_t> FdStream::tryRead(void* buffer, size_t minBytes, size_t maxBytes) {
-  return readSome(static_cast<kj::byte*>(buffer), minBytes, maxBytes, 0);
+  auto* to = static_cast<kj::byte*>(buffer);
+  size_t have = takeBuffered(to, maxBytes);
+  if (have >= minBytes) return have;
+  return readSome(to + have, minBytes - have, maxBytes - have, have);
+}
+
+size_t FdStream::takeBuffered(kj::byte* to, size_t max) {
+  size_t n = std::min(max, inboxEnd_ - inboxBegin_);
+  std::memcpy(to, inbox_.data() + inboxBegin_, n);
+  inboxBegin_ += n;
+  return n;
 }
 
 kj::Promise<size_t> FdStream::readSome(kj::byte* to, size_t min, size_t max, size_t done) {
@@ -40,11 +52,17 @@ kj::Promise<size_t> FdStream::readSome(kj::byte* to, size_t min, size_t max, siz
 }
 
 ssize_t FdStream::readOnce(kj::byte* to, size_t max) {
+  size_t spare = max < kInbox ? kInbox : 0;
+  iovec iov[2] = {{to, max}, {inbox_.data(), spare}};
   ssize_t n;
-  KJ_NONBLOCKING_SYSCALL(n = ::read(fd_.get(), to, max));
+  KJ_NONBLOCKING_SYSCALL(n = ::readv(fd_.get(), iov, spare > 0 ? 2 : 1));
   if (n < 0) readable_ = false;
-  drained_ = n > 0 && size_t(n) < max;
-  return n;
+  drained_ = n > 0 && size_t(n) < max + spare;
+  if (n <= 0) return n;
+  size_t own = std::min(size_t(n), max);
+  inboxBegin_ = 0;
+  inboxEnd_ = size_t(n) - own;
+  return ssize_t(own);
 }
 
 // The edge may have told of the stream's end together with its last bytes, and libevent does not say

@@ -3,6 +3,7 @@
 
 #include <kj/async-io.h>
 
+#include <array>
 #include <vector>
 
 #include "reactor/libevent_port.h"
@@ -10,8 +11,9 @@
 
 namespace ts {
 
-// No epoll_ctl() per message: readiness is registered once, edge-triggered. Small writes of one turn
-// leave together before the loop sleeps; only then does a drained stream look whether it really is.
+// Per message one read and one write, and no epoll_ctl(): readiness is registered once,
+// edge-triggered; a small read takes what follows along into a buffer; small writes of one turn leave
+// together before the loop sleeps; only then does a drained stream look whether it really is.
 class FdStream final : public kj::AsyncIoStream, private Flushable {
 public:
   FdStream(LibeventPort& port, int fd, kj::uint flags);
@@ -34,7 +36,8 @@ private:
   using Pieces = kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>>;
 
   kj::Promise<size_t> readSome(kj::byte* to, size_t min, size_t max, size_t done);
-  // Bytes that came, 0 at the end. Negative: would block.
+  size_t takeBuffered(kj::byte* to, size_t max);
+  // Bytes for `to`, 0 at the end; what came beyond is kept. Negative: would block.
   ssize_t readOnce(kj::byte* to, size_t max);
   kj::Promise<void> whenReadable();
   static void onReadable(int, short, void* self);
@@ -50,6 +53,7 @@ private:
   static void onWritable(int, short, void* self);
   void checkDisconnected();
 
+  static constexpr size_t kInbox = 4096;
   static constexpr size_t kOutbox = 64 << 10;  // a write that would exceed it waits for room
 
   LibeventPort& port_;
@@ -59,6 +63,9 @@ private:
   bool readable_ = true;  // until a read says otherwise
   bool drained_ = false;  // the last read was short: probably, but not surely, there is no more
   kj::Own<kj::PromiseFulfiller<void>> reader_;
+  std::array<kj::byte, kInbox> inbox_;
+  size_t inboxBegin_ = 0;
+  size_t inboxEnd_ = 0;
 
   OwnEvent writeEvent_;
   bool blocked_ = false;  // the kernel took no more; writeEvent_ is armed

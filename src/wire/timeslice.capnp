@@ -245,6 +245,8 @@ struct EventLine {
 interface EventSink {
   event @0 (line :EventLine) -> ();
   # The next is sent when this returns; a reader that stays too far behind is dropped with a last line.
+  caughtUp @1 () -> ();
+  # Once, when all past events were sent: what follows is new.
 }
 
 interface OperatorSession {
