@@ -1,0 +1,163 @@
+#include "simgpu/helper.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <latch>
+
+#include "simgpu/driver.h"
+#include "simgpu/futex.h"
+#include "simgpu/process_id.h"
+#include "simgpu/quiet_thread.h"
+
+namespace simgpu {
+namespace {
+
+constexpr std::uint64_t kLookAgainNs = 1'000'000'000;
+
+class Helper {
+public:
+  explicit Helper(Driver& driver) : driver_(driver), slot_(driver.host.slot(driver.slot)) {}
+  [[noreturn]] void serve();
+
+private:
+  CUresult obey(HelperCall call, std::uint32_t timeoutMs);
+  CUresult lock(std::uint32_t timeoutMs);
+  CUresult checkpoint();
+  CUresult restore();
+  CUresult unlock();
+  bool drain(Until until);
+  CUresult knobs(const char* call);
+  template <class Field>
+  std::uint64_t longest(Field field);
+  bool anyCard(bool Settings::*flag);
+
+  CUprocessState state() const { return static_cast<CUprocessState>(slot_.state.load()); }
+  void become(CUprocessState state) { slot_.state = static_cast<std::uint32_t>(state); }
+
+  Driver& driver_;
+  ProcessSlot& slot_;
+  std::uint32_t savedContexts_ = 0;
+};
+
+void Helper::serve() {
+  Mailbox& mail = slot_.mail;
+  for (;;) {
+    MailState posted = MailState::Posted;
+    if (!mail.state.compare_exchange_strong(posted, MailState::Taken)) {
+      waitWhile(mail.state, posted, kLookAgainNs);
+      continue;
+    }
+    mail.result = obey(mail.call, mail.timeoutMs);
+    change(mail.state, MailState::Done);
+  }
+}
+
+CUresult Helper::obey(HelperCall call, std::uint32_t timeoutMs) {
+  switch (call) {
+    case HelperCall::Lock: return lock(timeoutMs);
+    case HelperCall::Checkpoint: return checkpoint();
+    case HelperCall::Restore: return restore();
+    case HelperCall::Unlock: return unlock();
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+// The cards that this process uses, or the first it sees: their control files rule its checkpoint calls.
+CUresult Helper::knobs(const char* call) {
+  bool any = false;
+  for (unsigned i = 0; i < driver_.host.cardCount(); ++i) {
+    if (!driver_.usesCard(i)) continue;
+    any = true;
+    Card& card = driver_.host.card(i);
+    if (CUresult error = driver_.knobs(card).pass(card, call)) return error;
+  }
+  Card& first = *driver_.card(0);
+  return any ? CUDA_SUCCESS : driver_.knobs(first).pass(first, call);
+}
+
+template <class Field>
+std::uint64_t Helper::longest(Field field) {
+  std::uint64_t ns = 0;
+  for (unsigned i = 0; i < driver_.host.cardCount(); ++i)
+    if (driver_.usesCard(i)) ns = std::max(ns, (*driver_.host.card(i).settings()).*field);
+  return ns;
+}
+
+bool Helper::anyCard(bool Settings::*flag) {
+  for (unsigned i = 0; i < driver_.host.cardCount(); ++i)
+    if (driver_.usesCard(i) && (*driver_.host.card(i).settings()).*flag) return true;
+  return false;
+}
+
+bool Helper::drain(Until until) {
+  while (anyCard(&Settings::lockTimesOut)) {
+    if (until && Clock::now() >= *until) return false;
+    sleepNs(10'000'000);
+  }
+  return driver_.gate.drained(until) && driver_.streams.idle(until);
+}
+
+CUresult Helper::lock(std::uint32_t timeoutMs) {
+  if (state() != CU_PROCESS_STATE_RUNNING) return CUDA_ERROR_ILLEGAL_STATE;
+  if (CUresult error = knobs("lock")) return error;
+  Until until;
+  if (timeoutMs > 0) until = Clock::now() + std::chrono::milliseconds(timeoutMs);
+  driver_.gate.close();
+  if (!drain(until)) {
+    driver_.gate.open();
+    return CUDA_ERROR_NOT_READY;
+  }
+  sleepNs(longest(&Settings::lockNs));
+  become(CU_PROCESS_STATE_LOCKED);
+  return CUDA_SUCCESS;
+}
+
+CUresult Helper::checkpoint() {
+  if (state() != CU_PROCESS_STATE_LOCKED) return CUDA_ERROR_ILLEGAL_STATE;
+  if (CUresult error = knobs("checkpoint")) return error;
+  sleepNs(longest(&Settings::saveNs));
+  if (CUresult error = driver_.memory.saveAll()) return error;
+  savedContexts_ = slot_.contexts.exchange(0);
+  become(CU_PROCESS_STATE_CHECKPOINTED);
+  return CUDA_SUCCESS;
+}
+
+CUresult Helper::restore() {
+  if (state() != CU_PROCESS_STATE_CHECKPOINTED) return CUDA_ERROR_ILLEGAL_STATE;
+  if (slot_.unrecoverable != 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  if (CUresult error = knobs("restore")) return error;
+  sleepNs(longest(&Settings::restoreNs));
+  CUresult result = driver_.memory.restoreAll();
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && anyCard(&Settings::stickyRestoreOom))
+    slot_.unrecoverable = 1;
+  if (result != CUDA_SUCCESS) return result;
+  slot_.contexts = savedContexts_;
+  become(CU_PROCESS_STATE_LOCKED);
+  return CUDA_SUCCESS;
+}
+
+CUresult Helper::unlock() {
+  if (state() != CU_PROCESS_STATE_LOCKED) return CUDA_ERROR_ILLEGAL_STATE;
+  if (CUresult error = knobs("unlock")) return error;
+  sleepNs(longest(&Settings::unlockNs));
+  become(CU_PROCESS_STATE_RUNNING);
+  driver_.gate.open();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+void startHelper(Driver& driver) {
+  std::latch started(1);
+  quietThread([&driver, &started] {
+    ::prctl(PR_SET_NAME, "simgpu-helper");
+    driver.host.slot(driver.slot).helperTid = ::gettid();
+    Helper helper(driver);
+    started.count_down();
+    helper.serve();
+  }).detach();
+  started.wait();
+}
+
+}  // namespace simgpu
