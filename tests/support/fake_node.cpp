@@ -188,8 +188,11 @@ void FakeNode::take(int fd, const tsl_message& message) {
   if (message.header.type == TSL_CLAIM) {
     claim_ += fieldOf(message.u.claim.devices, TSL_TEXT_DEVICES);
   }
+  // What is held can be granted once it is seen; what is answered must have been seen before.
+  const bool held = rules_[message.header.type].way == Way::Hold;
+  if (!held) remember(fd, message);
   obey(fd, message);
-  remember(fd, message);
+  if (held) remember(fd, message);
 }
 
 void FakeNode::obey(int fd, const tsl_message& message) {

@@ -1,0 +1,70 @@
+"""A slice around a block or a function."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+from ._client import Client, Grant
+from ._default import client as default_client
+
+
+class slice:  # noqa: A001  it is timeslice.slice
+    """Holds the turn for a block: `with timeslice.slice("train"):`, or `async with` in a loop.
+
+    Entering blocks (or awaits) until the turn has come, and gives a Grant. `phase` is a label for
+    metrics, at most 31 bytes; `deadline` counts seconds from the entering, None: none; `client` is
+    the process's own unless given. Slices nest at no cost. Raises as Client.acquire() and
+    Client.release(). Any thread and any task; an object may be entered again, also while entered.
+    Cancelling a task that waits leaves no queue entry.
+    """
+
+    def __init__(self, phase: str = "", *, deadline: float | None = None,
+                 client: Client | None = None):
+        self._phase = phase
+        self._deadline = deadline
+        self._client = client
+
+    def _participant(self) -> Client:
+        return self._client if self._client is not None else default_client()
+
+    def __enter__(self) -> Grant:
+        return self._participant().acquire(self._phase, self._deadline)
+
+    def __exit__(self, *_exception) -> None:
+        self._participant().release()
+
+    async def __aenter__(self) -> Grant:
+        return await self._participant().acquire_async(self._phase, self._deadline)
+
+    async def __aexit__(self, *_exception) -> None:
+        await self._participant().release_async()
+
+
+def sliced(phase: str = "", *, deadline: float | None = None, client: Client | None = None):
+    """A decorator: each call of the function, sync or async, is one slice.
+
+    Arguments, units, errors and thread rules are those of slice(). A generator function is refused
+    with TypeError: it would be over before its body runs.
+    """
+    if callable(phase):
+        return sliced()(phase)
+
+    def decorate(function):
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"timeslice.sliced: {function.__qualname__} is a generator function; use "
+                            "`with timeslice.slice()` inside it")
+        turn = slice(phase, deadline=deadline, client=client)
+        if inspect.iscoroutinefunction(function):
+            @functools.wraps(function)
+            async def wrapper(*args, **kwargs):
+                async with turn:
+                    return await function(*args, **kwargs)
+        else:
+            @functools.wraps(function)
+            def wrapper(*args, **kwargs):
+                with turn:
+                    return function(*args, **kwargs)
+        return wrapper
+
+    return decorate
