@@ -9,7 +9,7 @@ import os
 import time
 
 from . import _library
-from ._errors import Error, TimedOut, Unavailable, error_for
+from ._errors import Error, NotJoined, TimedOut, Unavailable, error_for
 from ._gate import Gate
 from ._watch import Watch
 
@@ -78,8 +78,8 @@ class Client:
                  job: str | None = None, devices: str | None = None, backend: str | None = None,
                  gang: int = 0, priority: int = 0, deadline: float | None = None):
         self._handle = None
-        self._lib = None
-        if _is_outside(socket, group):
+        self._outside = _is_outside(socket, group)
+        if self._outside:
             _refuse_outside()
             return
         lib = _library.load()
@@ -101,6 +101,11 @@ class Client:
             reason = (self._lib.ts_last_error() or b"").decode(errors="replace")
             raise error_for(status, reason or f"status {status}")
 
+    def _is_outside(self) -> bool:
+        if self._handle is None and not self._outside:
+            raise NotJoined("this Client has left its group: make another one")
+        return self._outside
+
     def acquire(self, phase: str = "", deadline: float | None = None) -> Grant:
         """Blocks until the turn has come; inside a slice it is one level deeper, at once.
 
@@ -109,7 +114,7 @@ class Client:
         Forked, Unavailable. Any thread; a KeyboardInterrupt gives up the place in the queue. Prefer
         timeslice.slice(), which yields by itself.
         """
-        if self._handle is None:
+        if self._is_outside():
             return Grant()
         end = self._end_of(deadline)
         if not self._acquires.enter(self._left(end)):
@@ -129,7 +134,7 @@ class Client:
     async def acquire_async(self, phase: str = "", deadline: float | None = None) -> Grant:
         """As acquire(), without blocking the running loop. Cancelling the task leaves no queue
         entry: a grant that crossed the cancel is yielded before CancelledError goes on."""
-        if self._handle is None:
+        if self._is_outside():
             return Grant()
         end = self._end_of(deadline)
         if not await self._acquires.enter_async(self._left(end)):
@@ -148,7 +153,7 @@ class Client:
 
     def try_acquire(self) -> Grant | None:
         """The turn if it is free now, else None. Raises as acquire(). Any thread."""
-        if self._handle is None:
+        if self._is_outside():
             return Grant()
         raw = _library.sized(_library.RawGrant)
         status = self._lib.ts_try_acquire(self._handle, ctypes.byref(raw))
@@ -161,12 +166,12 @@ class Client:
         """Yields: ends the slice, or one level of nesting. Returns when the node has recorded it, also
         while the master is away. Raises NotEntered without a slice, Unavailable when the node daemon
         cannot be reached for 10 s (the slice is over all the same), Stale, Forked. Any thread."""
-        if self._handle is not None:
+        if not self._is_outside():
             self._check(self._lib.ts_yield(self._handle))
 
     async def release_async(self) -> None:
         """As release(), without blocking the running loop; a cancelled task yields all the same."""
-        if self._handle is None:
+        if self._is_outside():
             return
         await _unstoppable(self._release_async())
 
@@ -178,12 +183,12 @@ class Client:
     def cancel(self) -> None:
         """Gives up a waiting acquire, which raises Cancelled, unless the grant came first. Does nothing
         when none waits. Raises Forked. Any thread, and signal handlers."""
-        if self._handle is not None:
+        if not self._is_outside():
             self._check(self._lib.ts_cancel(self._handle))
 
     def state(self) -> State:
         """Where this process stands. Never blocks. Raises Forked. Any thread."""
-        if self._handle is None:
+        if self._is_outside():
             return State()
         raw = _library.sized(_library.RawState)
         self._check(self._lib.ts_get_state(self._handle, ctypes.byref(raw)))
@@ -251,7 +256,13 @@ class Client:
                 self.release()
                 return
             if not self._finished:
-                self._watch.wait()
+                self._wait_through()
+
+    def _wait_through(self) -> None:
+        try:
+            self._watch.wait()
+        except KeyboardInterrupt:  # the first one is on its way already
+            pass
 
     async def _abandon_async(self) -> None:
         if not self._finished:

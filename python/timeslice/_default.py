@@ -54,9 +54,7 @@ def should_yield() -> bool:
 def _forget_in_child() -> None:
     global _client, _lock
     _lock = threading.Lock()  # another thread of the parent may have had it
-    gone, _client = _client, None
-    if gone is not None:
-        gone.leave()  # frees the copy; the parent's participation stays
+    _client = None  # the parent's goes on; whoever kept it here is told Forked
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,264 @@
+"""The Python package on threads, against a fake node."""
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+
+import fake
+import report
+import timeslice
+from timeslice import _library
+
+
+class Base(unittest.TestCase):
+    def setUp(self):
+        fake.clean_environment()
+        self.node = fake.FakeNode()
+        os.environ["TIMESLICE_SOCKET"] = self.node.socket
+        os.environ["TIMESLICE_GROUP"] = "rl"
+
+    def tearDown(self):
+        timeslice.leave()
+        self.node.close()
+        fake.clean_environment()
+
+
+class Slices(Base):
+    def test_a_block_is_one_slice(self):
+        with timeslice.slice(phase="train") as grant:
+            self.assertEqual(grant.epoch, 1)
+            self.assertEqual(grant.generation, 1)
+            self.assertTrue(grant.restored)
+            self.assertEqual(grant.moved_bytes, 4096)
+            self.assertAlmostEqual(grant.waited, 7e-6)
+            self.assertTrue(timeslice.client().state().entered)
+        self.assertFalse(timeslice.client().state().entered)
+        self.assertIn("phase=train", self.node.seen("acquire"))
+        self.assertIn("epoch=1", self.node.seen("yield"))
+
+    def test_blocks_nest(self):
+        with timeslice.slice("outer"), timeslice.slice("inner"):
+            self.assertEqual(timeslice.client().state().depth, 2)
+        self.assertEqual(self.node.count("acquire"), 1)
+        self.assertEqual(self.node.count("yield"), 1)
+
+    def test_a_block_that_raises_yields(self):
+        with self.assertRaises(ZeroDivisionError):
+            with timeslice.slice():
+                1 / 0
+        self.assertEqual(self.node.count("yield"), 1)
+
+    def test_a_decorated_function_holds_during_each_call(self):
+        @timeslice.sliced(phase="reward")
+        def work(x):
+            """Doubles."""
+            return 2 * x if timeslice.client().state().entered else None
+
+        @timeslice.sliced
+        def bare():
+            return timeslice.client().state().depth
+
+        self.assertEqual(work(21), 42)
+        self.assertEqual(work.__doc__, "Doubles.")
+        self.assertEqual(bare(), 1)
+        self.assertEqual(self.node.count("yield"), 2)
+
+    def test_a_generator_function_is_refused(self):
+        with self.assertRaisesRegex(TypeError, "generator"):
+            @timeslice.sliced()
+            def numbers():
+                yield 1
+
+    def test_a_deadline_in_seconds(self):
+        self.node.tell("hold acquire")
+        with self.assertRaises(TimeoutError) as caught:
+            with timeslice.slice(deadline=0.02):
+                self.fail("nobody granted it")
+        self.assertIsInstance(caught.exception, timeslice.TimedOut)
+        self.assertIn("job other holds", str(caught.exception))
+        self.assertIn("deadline=20 ", self.node.seen("acquire") + " ")
+
+    def test_a_try_does_not_wait(self):
+        self.node.tell("hold acquire")
+        self.assertIsNone(timeslice.client().try_acquire())
+        self.node.tell("answer acquire 0")
+        self.assertEqual(timeslice.client().try_acquire().epoch, 1)
+        timeslice.client().release()
+
+    def test_a_request_to_yield(self):
+        with timeslice.slice():
+            self.assertFalse(timeslice.should_yield())
+            self.node.tell("ask")
+            self.assertTrue(timeslice.should_yield())
+        self.assertFalse(timeslice.should_yield())
+
+    def test_a_keyboard_interrupt_gives_up_the_place(self):
+        self.node.tell("hold acquire")
+        timeslice.join()
+        main = threading.main_thread().ident
+
+        def interrupt():
+            self.node.seen("acquire")
+            signal.pthread_kill(main, signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with self.assertRaises(KeyboardInterrupt):
+            with timeslice.slice():
+                self.fail("nobody granted it")
+        thread.join()
+        self.assertEqual(self.node.count("cancel"), 1)
+        self.node.tell("answer acquire 0")
+        with timeslice.slice():
+            pass
+
+    def test_a_cancel_from_another_thread(self):
+        self.node.tell("hold acquire")
+        client = timeslice.join()
+
+        def cancel():
+            self.node.seen("acquire")
+            client.cancel()
+
+        thread = threading.Thread(target=cancel)
+        thread.start()
+        with self.assertRaises(timeslice.Cancelled):
+            with timeslice.slice():
+                self.fail("nobody granted it")
+        thread.join()
+
+    def test_32_threads(self):
+        failures = []
+
+        def work():
+            try:
+                for _ in range(10):
+                    with timeslice.slice():
+                        if not timeslice.client().state().entered:
+                            failures.append("not entered")
+            except Exception as error:  # shown below
+                failures.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(32)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        self.assertFalse(timeslice.client().state().entered)
+
+
+class Joining(Base):
+    def test_options_reach_the_node(self):
+        timeslice.join(group="g", job="j", backend="none", gang=2, priority=-5, devices="0,1")
+        self.assertIn("devices=0,1", self.node.seen("claim"))
+        line = self.node.seen("join")
+        for words in ("group=g", "job=j", "backend=none", "gang=2", "priority=-5"):
+            self.assertIn(words, line)
+
+    def test_a_second_join_is_refused(self):
+        timeslice.join()
+        with self.assertRaises(timeslice.AlreadyJoined):
+            timeslice.join()
+
+    def test_every_status_is_an_exception_with_its_reason(self):
+        for status in range(1, 30):
+            if status in (7, 28):
+                continue
+            self.node.tell(f"answer acquire {status} because {status}")
+            with self.assertRaises(timeslice.Error) as caught:
+                with timeslice.slice():
+                    pass
+            self.assertEqual(caught.exception.status, status)
+            self.assertIn(f"because {status}", caught.exception.reason)
+            self.assertNotEqual(type(caught.exception), timeslice.Error)
+
+    def test_no_daemon(self):
+        self.node.tell("away")
+        with self.assertRaises(timeslice.Unavailable) as caught:
+            timeslice.join()
+        self.assertIn(self.node.socket, str(caught.exception))
+        self.assertIn("systemctl start tsnoded", str(caught.exception))
+        self.node.tell("back")
+
+    def test_a_bad_value(self):
+        with self.assertRaises(ValueError) as caught:
+            timeslice.join(group="a/b")
+        self.assertIn("'a/b'", str(caught.exception))
+
+    def test_who_has_left_is_told_so(self):
+        client = timeslice.join()
+        timeslice.leave()
+        self.node.seen("leave")
+        with self.assertRaises(timeslice.NotJoined):
+            client.acquire()
+        self.assertFalse(client.should_yield())
+        client.leave()
+
+    def test_a_forked_child_joins_anew(self):
+        client = timeslice.join()
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                client.state()
+            except timeslice.Forked:
+                with timeslice.slice():
+                    code = 0
+            except ValueError:
+                code = 2
+            os._exit(code)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertEqual(self.node.count("join"), 2)
+        with timeslice.slice():
+            pass
+
+
+class Layout(unittest.TestCase):
+    def test_the_structs_are_those_of_the_header(self):
+        lines = subprocess.run([os.environ["LAYOUT"]], text=True, capture_output=True, check=True)
+        for line in lines.stdout.splitlines():
+            name, size, last, offset = line.split()
+            kind = getattr(_library, name)
+            self.assertEqual(ctypes.sizeof(kind), int(size), name)
+            self.assertEqual(getattr(kind, last).offset, int(offset), name)
+
+
+class Outside(unittest.TestCase):
+    def run_outside(self, code, **variables):
+        environment = {"PYTHONPATH": os.environ["PYTHONPATH"], "TIMESLICE_LIBRARY": "/does/not/exist.so"}
+        return subprocess.run([sys.executable, "-c", code], env={**environment, **variables}, text=True,
+                              capture_output=True)
+
+    def test_nothing_is_needed_and_everything_succeeds(self):
+        done = self.run_outside("""if True:
+            import asyncio, timeslice
+            with timeslice.slice("train") as grant:
+                assert not timeslice.should_yield()
+                assert not timeslice.client().state().active
+            @timeslice.sliced()
+            async def work():
+                async with timeslice.slice():
+                    return 7
+            assert asyncio.run(work()) == 7
+            assert timeslice.client().try_acquire().epoch == 0
+            timeslice.client().cancel()
+            timeslice.leave()
+            print("fine")""")
+        self.assertEqual((done.stdout, done.stderr), ("fine\n", ""))
+
+    def test_required_is_refused(self):
+        done = self.run_outside("import timeslice; timeslice.join()", TIMESLICE_REQUIRED="1")
+        self.assertIn("Unavailable: TIMESLICE_REQUIRED=1", done.stderr)
+
+    def test_inside_a_missing_library_is_named(self):
+        done = self.run_outside("import timeslice; timeslice.join()", TIMESLICE_GROUP="rl")
+        self.assertIn("/does/not/exist.so", done.stderr)
+        self.assertIn("TIMESLICE_LIBRARY", done.stderr)
+
+
+if __name__ == "__main__":
+    report.main()
