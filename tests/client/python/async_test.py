@@ -9,6 +9,13 @@ import report
 import timeslice
 
 
+class NextTurn:
+    """Awaiting it lets the other tasks of the loop run once."""
+
+    def __await__(self):
+        yield
+
+
 class Async(unittest.TestCase):
     def setUp(self):
         fake.clean_environment()
@@ -123,7 +130,7 @@ class Async(unittest.TestCase):
             task = asyncio.create_task(work())
             await self.seen("yield")
             task.cancel()
-            await asyncio.sleep(0)
+            await NextTurn()
             self.node.tell("grant")
             with self.assertRaises(asyncio.CancelledError):
                 await task
@@ -158,7 +165,7 @@ class Async(unittest.TestCase):
         async def main():
             async def work(i):
                 async with timeslice.slice(f"task-{i}"):
-                    await asyncio.sleep(0)
+                    await NextTurn()
                     return self.client.state().entered
 
             return await asyncio.gather(*(work(i) for i in range(50)))
@@ -173,7 +180,7 @@ class Async(unittest.TestCase):
             first = asyncio.create_task(self.client.acquire_async())
             await self.seen("acquire")
             second = asyncio.create_task(self.client.acquire_async())
-            await asyncio.sleep(0)
+            await NextTurn()
             first.cancel()
             await self.seen("acquire")
             self.node.tell("grant")
@@ -204,7 +211,7 @@ class Async(unittest.TestCase):
         async def work():
             for _ in range(20):
                 async with timeslice.slice():
-                    await asyncio.sleep(0)
+                    await NextTurn()
             return True
 
         threads = [threading.Thread(target=lambda: results.append(asyncio.run(work())))
