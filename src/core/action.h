@@ -8,6 +8,7 @@
 
 #include "facts.h"
 #include "ids.h"
+#include "names.h"
 
 namespace ts {
 
@@ -108,6 +109,7 @@ struct Notice {
     MissedSlice,
     WaiterHeldBack,  // refused for a passing cause; keeps its place
     StaleDropped,
+    JoinRefused,  // the job or participant just declared was not taken in; `cause` says why
   };
   Kind kind;
   GroupId group{};
@@ -123,5 +125,6 @@ using Action = std::variant<Prepare, DropBooking, Quiesce, Release, Save, Restor
 using Actions = std::vector<Action>;
 
 std::string describe(const Action&);
+std::string describe(const Action&, const Names&);
 
 }  // namespace ts

@@ -8,6 +8,7 @@
 
 #include "facts.h"
 #include "ids.h"
+#include "names.h"
 
 namespace ts {
 
@@ -44,6 +45,7 @@ struct JobDeclared {
   JobId job;
   GroupId group;
   JobOptions options;
+  std::vector<NodeId> nodes = {};  // all that the reporter knows the job to be on
 };
 struct JobEnded {  // nothing of it is left on any node
   JobId job;
@@ -121,5 +123,6 @@ using Event =
                  OrderOverdue, TimePassed, GroupPaused, JobEvicted, FaultCleared>;
 
 std::string describe(const Event&);
+std::string describe(const Event&, const Names&);
 
 }  // namespace ts

@@ -43,6 +43,7 @@ enum class Cause {
   Overdue,
   Stale,      // fenced off: epoch, generation or operation id is old
   Forbidden,  // the user may not use the group or the job
+  Drained,    // an operator drains a node of the claim
 };
 
 enum class FaultKind { None, Quiesce, Save, Restore, Grant };

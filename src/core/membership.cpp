@@ -1,0 +1,276 @@
+// Who is here, where their state lies, and what they claim.
+#include <algorithm>
+#include <cassert>
+
+#include "describe.h"
+#include "group.h"
+#include "roster.h"
+
+namespace ts {
+
+void Group::on(Step& s, const JobDeclared& e) {
+  Job& job = roster_.jobs[e.job];
+  bool isNew = job.group == nullptr;
+  job.id = e.job;
+  job.group = this;
+  job.options = e.options;
+  jobs_.insert(&job);
+  for (NodeId node : e.nodes) name(job, node);
+  if (!isNew) reclaim(s, job, false);
+}
+
+void Group::on(Step& s, const JobEnded& e) {
+  Job& job = *roster_.job(e.job);
+  job.options.gang = 0;  // the end of a whole job breaks nobody
+  while (!job.participants.empty()) {
+    remove(s, job.participants.begin()->second, false, Cause::TargetGone);
+  }
+  if (job.slice) endSlice(s, job);
+  dropBookings(s, job);
+  if (job.queued) dequeue(job);
+  setRescue(job, false);
+  parking_.erase(&job);
+  while (!job.members.empty()) removeMember(job, job.members.begin()->first);
+  setClaim(job, {});
+  disarm(job, Timer::Kind::Retry, job.retryTimer);
+  disarm(job, Timer::Kind::Broken, job.brokenTimer);
+  disarm(job, Timer::Kind::Gang, job.gangTimer);
+  disarm(job, Timer::Kind::Hold, job.holdTimer);
+  for (NodeId id : job.named) {
+    Node& node = roster_.nodes[id];
+    node.jobs.erase(job.id);
+    node.condemned.erase(job.id);
+  }
+  unreported_ -= job.unreported;
+  unsettled_.erase(&job);
+  broken_.erase(&job);
+  jobs_.erase(&job);
+  roster_.jobs.erase(job.id);
+  changed_ = true;
+}
+
+void Group::on(Step& s, const ParticipantJoined& e) {
+  Job& job = *roster_.job(e.job);
+  Node& node = roster_.nodes[e.node];
+  if (node.condemned.count(job.id)) return;  // "on return its slices are void"
+  auto devices = roster_.devices.at(e.devices);
+  if (const DeviceState* other = DeviceTable::foreign(devices, id_)) {
+    std::string whose = std::to_string(std::uint32_t(other->owner));
+    return notice(s, Notice::Kind::JoinRefused, job, Cause::DeviceOwned,
+                  "device " + text({other->id}, Names{}) + " belongs to group " + whose);
+  }
+  auto [it, isNew] = job.participants.try_emplace(e.participant);
+  Participant& p = it->second;
+  if (isNew) {
+    p.id = e.participant;
+    p.job = &job;
+    p.node = e.node;
+    p.process = e.process;
+    roster_.participants[p.id] = &p;
+    roster_.processes[p.process].push_back(&p);
+    ++job.everJoined;
+  }
+  p.devices = e.devices;
+  p.reported = true;
+  name(job, e.node);
+  reclaim(s, job, false);
+  if (job.slice && job.slice->recovered && node.state == Node::State::Reporting) joinSlice(p);
+  if (!job.queued && !job.waiting.empty() && job.complete()) enqueue(job, s.now);
+}
+
+void Group::on(Step& s, const ParticipantLeft& e) {
+  Participant& p = *roster_.participant(e.participant);
+  remove(s, p, e.died, e.died ? Cause::TargetGone : Cause::Cancelled);
+}
+
+void Group::remove(Step& s, Participant& p, bool died, Cause cause) {
+  Job& job = *p.job;
+  if (p.stand == Participant::Stand::Waiting) refuse(s, p, cause);
+  leaveSlice(s, p);
+  auto& siblings = roster_.processes[p.process];
+  std::erase(siblings, &p);
+  if (siblings.empty()) roster_.processes.erase(p.process);
+  roster_.participants.erase(p.id);
+  job.participants.erase(p.id);
+  // "A participant of a gang that dies without leaving makes the job broken"
+  if (died && job.options.gang > 0 && !job.participants.empty()) breakJob(s, job);
+  reclaim(s, job, false);
+}
+
+void Group::name(Job& job, NodeId id) {
+  if (!job.named.insert(id).second) return;
+  Node& node = roster_.nodes[id];
+  node.jobs[job.id] = &job;
+  if (node.answered) return;
+  ++unreported_;
+  if (job.unreported++ > 0) return;
+  for (DeviceState* d : job.on) ++d->unsafe;
+}
+
+void Group::nodeAnswered(Job& job) {
+  --unreported_;
+  if (--job.unreported > 0) return;
+  for (DeviceState* d : job.on) --d->unsafe;
+}
+
+// --- members ---------------------------------------------------------------------------------------
+
+void Group::on(Step& s, const MemberSeen& e) {
+  Job& job = *roster_.job(e.job);
+  learn(s, job, e.node, e.fact);
+  changed_ = true;
+}
+
+void Group::learn(Step& s, Job& job, NodeId node, const MemberFact& fact) {
+  auto [it, isNew] = job.members.try_emplace(fact.member);
+  Member& m = it->second;
+  if (m.dead) return;  // stale: a dead member's device is only ever cleared
+  bool moved = isNew || m.fact.devices != fact.devices || m.fact.residency == Residency::Absent;
+  unindex(job, m);
+  m.fact = fact;
+  m.node = node;
+  m.reported = true;
+  m.condemned = roster_.nodes[node].condemned.count(job.id) > 0;
+  m.at = roster_.devices.at(fact.devices);
+  roster_.members[fact.member] = {&job, &m};
+  index(job, m);
+  name(job, node);
+  if (moved && m.on()) tellOutside(s, job, m);
+  if (fact.residency == Residency::Faulted && job.fault == FaultKind::None) {
+    setFault(s, job, FaultKind::Restore, Cause::DriverError, "the driver calls a member faulted");
+  }
+  touch(job);
+}
+
+// "a member seen on a device outside it is reported (OUTSIDE)", and "never silently left beside a holder".
+void Group::tellOutside(Step& s, Job& job, const Member& m) {
+  bool inside = std::includes(job.claim.begin(), job.claim.end(), m.fact.devices.begin(),
+                              m.fact.devices.end());
+  auto beside = std::find_if(m.at.begin(), m.at.end(), [&](const DeviceState* d) {
+    return d->holder && d->holder != &job;
+  });
+  if (inside && beside == m.at.end()) return;
+  std::string detail = "member " + std::to_string(std::uint64_t(m.fact.member)) + " on " +
+                       text(m.fact.devices, Names{});
+  notice(s, Notice::Kind::Outside, job, Cause::Outside, detail);
+  // Its acquire has not been answered yet, so the claim can still grow for it.
+  if (job.queued && !job.slice) reclaim(s, job, true);
+}
+
+void Group::on(Step& s, const MemberDied& e) {
+  auto [job, m] = roster_.members.at(e.member);
+  unindex(*job, *m);
+  m->dead = true;
+  index(*job, *m);
+  if (!m->moving && m->fact.residency == Residency::Saved) discard(s, *job, *m);
+  touch(*job);
+  changed_ = true;
+}
+
+void Group::discard(Step& s, Job& job, const Member& m) {
+  give(s, OrderKind::Discard, Discard{{}, m.node, job.id, m.fact.member});
+}
+
+void Group::on(Step&, const MemberCleared& e) {
+  MemberRef ref = roster_.members.at(e.member);
+  removeMember(*ref.job, e.member);
+  touch(*ref.job);
+  changed_ = true;
+}
+
+void Group::removeMember(Job& job, MemberId id) {
+  auto it = job.members.find(id);
+  unindex(job, it->second);
+  job.members.erase(it);
+  roster_.members.erase(id);
+}
+
+// A member stands in the tables of its devices as present, or as saved and wanting back, or not at all.
+void Group::index(Job& job, Member& m) {
+  using Listed = Member::Listed;
+  m.listed = m.on() ? Listed::Present : m.saved() ? Listed::Saved : Listed::Nowhere;
+  for (DeviceState* d : m.at) {
+    if (m.listed == Listed::Present) d->present.add(job);
+    if (m.listed == Listed::Saved) {
+      auto& entry = d->saved[job.id];
+      entry.first = &job;
+      ++entry.second;
+      noteIdle(*d);
+    }
+  }
+}
+
+void Group::unindex(Job& job, Member& m) {
+  using Listed = Member::Listed;
+  for (DeviceState* d : m.at) {
+    if (m.listed == Listed::Present) {
+      d->present.remove(job);
+      noteIdle(*d);
+      if (d->claims > 0 && d->owner != id_) roster_.poked.insert(d->owner);
+    }
+    if (m.listed == Listed::Saved && --d->saved[job.id].second == 0) d->saved.erase(job.id);
+  }
+  m.listed = Listed::Nowhere;
+}
+
+// --- claims ----------------------------------------------------------------------------------------
+
+// "Use never narrows or silently widens a claim ... the device joins the claim at the job's next acquire"
+void Group::reclaim(Step& s, Job& job, bool widen) {
+  Devices all;
+  for (const auto& [id, p] : job.participants) {
+    all.insert(all.end(), p.devices.begin(), p.devices.end());
+  }
+  for (const auto& [id, m] : job.members) {
+    if (m.dead || !(m.on() || m.saved())) continue;
+    for (DeviceState* d : m.at) {
+      bool had = std::binary_search(job.claim.begin(), job.claim.end(), d->id);
+      bool ours = d->claims == 0 || d->owner == id_;
+      if (had || (widen && ours)) all.push_back(d->id);
+    }
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  if (all == job.claim) return;
+  setClaim(job, std::move(all));
+  if (job.queued && job.claim.empty()) refuseAll(s, job, {Obstacle::Kind::Refuse, Cause::NoClaim});
+}
+
+void Group::setClaim(Job& job, Devices devices) {
+  bool listed = job.queued && !job.heldBack;
+  if (listed) unlistWaiter(job);
+  if (job.unreported > 0) {
+    for (DeviceState* d : job.on) --d->unsafe;
+  }
+  DeviceTable::unclaim(job.on);
+  job.claim = std::move(devices);
+  job.on = roster_.devices.at(job.claim);
+  DeviceTable::claim(job.on, id_);
+  if (job.unreported > 0) {
+    for (DeviceState* d : job.on) ++d->unsafe;
+  }
+  if (listed) listWaiter(job);
+}
+
+// --- what needs attention --------------------------------------------------------------------------
+
+void Group::touch(Job& job) {
+  if (settled(job)) {
+    unsettled_.erase(&job);
+  } else {
+    unsettled_.insert(&job);
+  }
+}
+
+bool Group::settled(const Job& job) const {
+  if (job.move || job.rescue || job.unsavable || job.cameIn) return false;
+  for (const auto& [id, m] : job.members) {
+    if (m.moving || m.quiet() || m.fact.residency == Residency::Quiescing) return false;
+  }
+  bool locking = std::any_of(job.onNode.begin(), job.onNode.end(), [](const auto& n) {
+    return n.second.quiescing || n.second.releasing || n.second.booking != OnNode::Booking::None;
+  });
+  return !locking && job.whole();
+}
+
+}  // namespace ts
