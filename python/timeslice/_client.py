@@ -67,7 +67,7 @@ class Client:
     TIMESLICE_GROUP, `job` from TIMESLICE_JOB, `devices` ("0,1" or UUIDs) from TIMESLICE_DEVICES, else
     CUDA_VISIBLE_DEVICES, `backend` from TIMESLICE_BACKEND, `gang` (participants that make one slice)
     from TIMESLICE_GANG, `priority` (larger first) from TIMESLICE_PRIORITY. `deadline` for the join is
-    in seconds, None: 10 s. A process has one Client for each group.
+    in seconds, None: 10 s. A process is in one group at a time.
 
     Raises Unavailable, Invalid, Version, UnknownGroup, Permission, DeviceOwned, NoClaim,
     AlreadyJoined, MasterDown, TimedOut. Any thread may use it, also several at the same time, but not

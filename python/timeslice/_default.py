@@ -19,8 +19,7 @@ def join(**options) -> Client:
     global _client
     with _lock:
         if _client is not None:
-            raise AlreadyJoined("join: this process is a participant already; leave() first, or make "
-                                "a Client for another group")
+            raise AlreadyJoined("join: this process is a participant already; leave() first")
         _client = Client(**options)
         return _client
 

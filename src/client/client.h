@@ -41,7 +41,6 @@ struct tsc_acquire {
   uint64_t first;             /* the number of its first request; a cancel of it or later counts */
   int64_t sent_deadline;      /* what the node was told, as a time */
   int64_t give_up;            /* when a cancel that the node does not answer is over */
-  bool lost;                  /* the connection broke while the node had it */
   char phase[TSL_TEXT_PHASE];
 };
 

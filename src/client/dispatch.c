@@ -41,14 +41,10 @@ static void greeted(ts_client* c, const struct tsl_message* message) {
   if (message->u.reply.status != TSL_OK) turned_away(c, &message->u.reply);
 }
 
-/* The node remembers a slice that the connection's loss kept from us, or that we gave up. */
-static void resume_slice(ts_client* c, const struct tsl_reply* reply) {
-  if (reply->epoch_counter == 0 || c->slice.entered || c->yield.owed) return;
-  if (c->acquire.lost && c->acquire.waiters != NULL) {
-    tsc_acquire_answered(c, reply);
-  } else {
-    tsc_owe_yield(c, reply);
-  }
+/* The node remembers a slice that we gave up. Whoever waits asks for it again instead. */
+static void give_back_what_is_left(ts_client* c, const struct tsl_reply* reply) {
+  const bool wanted = c->slice.entered || c->yield.owed || c->acquire.waiters != NULL;
+  if (reply->epoch_counter != 0 && !wanted) tsc_owe_yield(c, reply);
 }
 
 static void joined(ts_client* c, const struct tsl_reply* reply) {
@@ -57,13 +53,11 @@ static void joined(ts_client* c, const struct tsl_reply* reply) {
     turned_away(c, reply);
     return;
   }
-  const bool again = c->joined;
   c->phase = TSC_UP;
   c->joined = true;
   c->backoff = 0;
   c->waiters = reply->waiters;
-  if (again) resume_slice(c, reply);
-  c->acquire.lost = false;
+  give_back_what_is_left(c, reply);
   finish_slot(c, &c->join_waiter, &(struct tsc_outcome){.status = TS_OK});
 }
 

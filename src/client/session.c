@@ -31,7 +31,6 @@ void tsc_session_drop(ts_client* c, ts_status status, const char* why) {
     c->backoff = 0;
   }
   c->phase = TSC_DOWN;
-  c->acquire.lost = c->acquire.lost || c->asked.acquire != 0;
   c->yield.repeated = c->yield.repeated || c->asked.yield != 0;
   c->asked = (struct tsc_requests){0};
   c->retry_at = tsc_after(now, c->backoff);

@@ -22,7 +22,6 @@ void tsc_begin_acquire(ts_client* c, struct tsc_waiter* waiter, const char* phas
   memset(c->acquire.phase, 0, sizeof c->acquire.phase);
   if (phase != NULL) strncpy(c->acquire.phase, phase, sizeof c->acquire.phase - 1);
   c->acquire.give_up = TSC_NEVER;
-  c->acquire.lost = false;
   c->acquire.first = tsc_next_request(c);
   atomic_store(&c->waiting, c->acquire.first);
 }

@@ -247,7 +247,8 @@ void FakeNode::reply(int fd, std::uint16_t type, std::uint64_t request, int stat
   r.waiters = waiters_;
   detail.copy(r.detail, sizeof r.detail - 1);
   if (status == TSL_OK && type == TSL_ACQUIRE) {
-    r.epoch_counter = ++epoch_;
+    r.epoch_counter = resume_ != 0 ? resume_ : ++epoch_;
+    resume_ = 0;
     r.epoch_generation = 1;
     r.waited_us = 7;
     r.bytes = 4096;

@@ -41,7 +41,7 @@ public:
   void refuse(int status, const std::string& detail = "");
 
   void askYield();
-  void resumeWith(std::uint64_t epoch);  // what the next joins say they are in
+  void resumeWith(std::uint64_t epoch);  // the slice that joins, and the next acquire, find it in
   void setWaiters(std::uint32_t waiters);
 
   void sendRaw(const std::string& bytes);  // to every connection
