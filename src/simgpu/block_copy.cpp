@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 
 namespace simgpu {
 namespace {
@@ -21,90 +20,106 @@ void forPieces(const Block& block, std::uint64_t from, std::uint64_t bytes, Part
   }
 }
 
-// The part of an extent that holds data: what was never written reads as zero and takes no memory, here
-// as on the card.
-std::optional<Extent> nextData(int fd, std::uint64_t from, std::uint64_t end) {
-  off_t data = ::lseek(fd, static_cast<off_t>(from), SEEK_DATA);
-  if (data < 0 || static_cast<std::uint64_t>(data) >= end) return std::nullopt;
-  off_t hole = ::lseek(fd, data, SEEK_HOLE);
-  auto first = static_cast<std::uint64_t>(data);
-  std::uint64_t last = hole < 0 ? end : std::min(end, static_cast<std::uint64_t>(hole));
-  return Extent{first, last - first};
-}
-
-void readAll(int fd, char* to, std::uint64_t bytes, std::uint64_t offset) {
-  while (bytes > 0) {
-    ssize_t n = ::pread(fd, to, bytes, static_cast<off_t>(offset));
-    if (n <= 0) return;
-    to += n;
-    offset += static_cast<std::uint64_t>(n);
-    bytes -= static_cast<std::uint64_t>(n);
-  }
-}
-
-void writeAll(int fd, const char* from, std::uint64_t bytes, std::uint64_t offset) {
-  while (bytes > 0) {
-    ssize_t n = ::pwrite(fd, from, bytes, static_cast<off_t>(offset));
-    if (n <= 0) return;
-    from += n;
-    offset += static_cast<std::uint64_t>(n);
-    bytes -= static_cast<std::uint64_t>(n);
-  }
-}
-
-void pieceOut(Block& block, std::uint64_t at, const Extent& piece) {
+// The parts of a block that hold data: what was never written reads as zero and takes no memory, here as on
+// the card. Looked up for the whole block at once, since each look goes to the end of a run of data.
+Extents dataOf(const Block& block) {
+  Extents found;
   int fd = block.card->memoryFd();
-  std::uint64_t end = piece.offset + piece.bytes;
-  for (std::uint64_t from = piece.offset; auto data = nextData(fd, from, end);) {
-    std::uint64_t to = at + (data->offset - piece.offset);
-    readAll(fd, block.saved + to, data->bytes, data->offset);
-    block.savedData.push_back({to, data->bytes});
-    from = data->offset + data->bytes;
-  }
-  block.card->discard(piece);
+  forPieces(block, 0, block.bytes, [&](std::uint64_t at, const Extent& piece) {
+    auto end = static_cast<off_t>(piece.offset + piece.bytes);
+    off_t hole = static_cast<off_t>(piece.offset);
+    for (off_t data; (data = ::lseek(fd, hole, SEEK_DATA)) >= 0 && data < end;) {
+      hole = std::min(end, ::lseek(fd, data, SEEK_HOLE));
+      std::uint64_t offset = at + (static_cast<std::uint64_t>(data) - piece.offset);
+      found.push_back({offset, static_cast<std::uint64_t>(hole - data)});
+    }
+  });
+  return found;
 }
 
-// Calls `part` for what was saved in block bytes [from, from + bytes).
+// False: the file cannot be read, or the tmpfs that it is on is full.
+template <class Call, class Buffer>
+bool moveAll(Call call, int fd, Buffer* buffer, std::uint64_t bytes, std::uint64_t offset) {
+  while (bytes > 0) {
+    ssize_t n = call(fd, buffer, bytes, static_cast<off_t>(offset));
+    if (n <= 0) return false;
+    buffer += n;
+    offset += static_cast<std::uint64_t>(n);
+    bytes -= static_cast<std::uint64_t>(n);
+  }
+  return true;
+}
+
+// Calls `part` for each piece of block bytes [from, from + bytes) that holds data.
 template <class Part>
-void forSaved(const Block& block, std::uint64_t from, std::uint64_t bytes, Part part) {
+void forSavedPieces(const Block& block, std::uint64_t from, std::uint64_t bytes, Part part) {
   auto it = std::ranges::partition_point(
       block.savedData, [from](const Extent& e) { return e.offset + e.bytes <= from; });
   for (; it != block.savedData.end() && it->offset < from + bytes; ++it) {
     std::uint64_t first = std::max(from, it->offset);
-    part(first, std::min(from + bytes, it->offset + it->bytes) - first);
+    std::uint64_t last = std::min(from + bytes, it->offset + it->bytes);
+    forPieces(block, first, last - first, part);
   }
+}
+
+// A read into memory that is there is several times as fast as one that faults it in, page by page. Kernels
+// before 5.14 cannot do it; it is no more than faster.
+void makePresent(char* at, std::uint64_t bytes) {
+  constexpr std::uintptr_t kPage = 4096;
+  std::uintptr_t first = reinterpret_cast<std::uintptr_t>(at) / kPage * kPage;
+  std::uintptr_t last = reinterpret_cast<std::uintptr_t>(at) + bytes;
+  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_POPULATE_WRITE);
+}
+
+void discardPieces(const Block& block, std::uint64_t from, std::uint64_t bytes) {
+  forPieces(block, from, bytes,
+            [&](std::uint64_t, const Extent& piece) { block.card->discard(piece); });
 }
 
 }  // namespace
 
-bool copyOut(Block& block) {
+bool makeRoom(Block& block) {
   void* to = ::mmap(nullptr, block.bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (to == MAP_FAILED) return false;
   ::madvise(to, block.bytes, MADV_HUGEPAGE);
   ::madvise(to, block.bytes, MADV_DONTFORK);
   block.saved = static_cast<char*>(to);
-  block.card->transfer(Direction::DeviceToHost, block.bytes, [&](auto from, auto bytes) {
-    forPieces(block, from, bytes, [&](std::uint64_t at, const Extent& piece) {
-      pieceOut(block, at, piece);
-    });
-  });
   return true;
 }
 
-void copyIn(Block& block) {
-  block.card->transfer(Direction::HostToDevice, block.bytes, [&](auto from, auto bytes) {
-    forSaved(block, from, bytes, [&](std::uint64_t first, std::uint64_t size) {
-      forPieces(block, first, size, [&](std::uint64_t at, const Extent& piece) {
-        writeAll(block.card->memoryFd(), block.saved + at, piece.bytes, piece.offset);
-      });
-    });
-    // Given back as it goes, so that the bytes are in memory once and not twice.
-    ::madvise(block.saved + from, bytes, MADV_DONTNEED);
-  });
-  ::munmap(block.saved, block.bytes);
+void dropRoom(Block& block) {
+  if (block.saved != nullptr) ::munmap(block.saved, block.bytes);
   block.saved = nullptr;
   block.savedData.clear();
+}
+
+bool copyOut(Block& block) {
+  block.savedData = dataOf(block);
+  int fd = block.card->memoryFd();
+  bool good = true;
+  block.card->transfer(Direction::DeviceToHost, block.bytes, [&](auto from, auto bytes) {
+    forSavedPieces(block, from, bytes, [&](std::uint64_t at, const Extent& piece) {
+      makePresent(block.saved + at, piece.bytes);
+      good = moveAll(::pread, fd, block.saved + at, piece.bytes, piece.offset) && good;
+    });
+    // Freed as it goes, so that the bytes are in memory once and not twice.
+    if (good) discardPieces(block, from, bytes);
+  });
+  return good;
+}
+
+bool copyIn(Block& block) {
+  int fd = block.card->memoryFd();
+  bool good = true;
+  block.card->transfer(Direction::HostToDevice, block.bytes, [&](auto from, auto bytes) {
+    forSavedPieces(block, from, bytes, [&](std::uint64_t at, const Extent& piece) {
+      good = moveAll(::pwrite, fd, block.saved + at, piece.bytes, piece.offset) && good;
+    });
+    if (good) ::madvise(block.saved + from, bytes, MADV_DONTNEED);
+  });
+  if (good) dropRoom(block);
+  return good;
 }
 
 bool show(const Place& place) {

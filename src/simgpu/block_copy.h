@@ -6,11 +6,12 @@
 
 namespace simgpu {
 
-// The bytes are in block.saved afterwards and off the card; the extents stay reserved. False: the process
-// has no memory for them and nothing changed.
-bool copyOut(Block& block);
-// The bytes are on the card afterwards, in block.extents, and block.saved is given back.
-void copyIn(Block& block);
+// Address space of this process for the bytes of a block. False: it has none left.
+bool makeRoom(Block& block);
+void dropRoom(Block& block);
+// Both false: the bytes are lost on the way, as when the file system that holds the card is full.
+bool copyOut(Block& block);  // into the room made before; the extents are empty and stay reserved
+bool copyIn(Block& block);   // into block.extents; the room is given back
 
 // Maps what of the block the place shows.
 bool show(const Place& place);

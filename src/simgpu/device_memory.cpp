@@ -227,15 +227,14 @@ std::uint64_t DeviceMemory::heldOn(const Card& card) {
 
 CUresult DeviceMemory::saveAll() {
   std::lock_guard lock(mutex_);
-  for (auto& [at, place] : places_) hide(place);
-  auto moved = std::ranges::find_if_not(blocks_, [](auto& b) { return copyOut(*b); });
-  if (moved != blocks_.end()) {
-    for (auto it = blocks_.begin(); it != moved; ++it) copyIn(**it);
-    for (auto& [at, place] : places_) show(place);
+  if (!std::ranges::all_of(blocks_, [](auto& b) { return makeRoom(*b); })) {
+    for (auto& block : blocks_) dropRoom(*block);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  for (auto& block : blocks_) host_.giveBack(slot_, block->card->index(), block->extents);
-  for (auto& block : blocks_) block->extents.clear();
+  for (auto& [at, place] : places_) hide(place);
+  for (auto& block : blocks_)
+    if (!copyOut(*block)) return CUDA_ERROR_UNKNOWN;
+  giveBackAll();
   return CUDA_SUCCESS;
 }
 
@@ -248,14 +247,21 @@ bool DeviceMemory::takeAll() {
   return true;
 }
 
+void DeviceMemory::giveBackAll() {
+  for (auto& block : blocks_) {
+    host_.giveBack(slot_, block->card->index(), block->extents);
+    block->extents.clear();
+  }
+}
+
 CUresult DeviceMemory::restoreAll() {
   std::lock_guard lock(mutex_);
   if (!takeAll()) {
-    for (auto& block : blocks_) host_.giveBack(slot_, block->card->index(), block->extents);
-    for (auto& block : blocks_) block->extents.clear();
+    giveBackAll();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  for (auto& block : blocks_) copyIn(*block);
+  for (auto& block : blocks_)
+    if (!copyIn(*block)) return CUDA_ERROR_UNKNOWN;
   for (auto& [at, place] : places_) show(place);
   return CUDA_SUCCESS;
 }

@@ -62,7 +62,8 @@ public:
   bool covers(CUdeviceptr at, std::uint64_t bytes);
   std::uint64_t heldOn(const Card& card);
 
-  // Called with no device work in flight and none to come. Either all is moved or nothing.
+  // Called with no device work in flight and none to come. Either all is moved or nothing;
+  // CUDA_ERROR_UNKNOWN when neither could be kept.
   CUresult saveAll();
   CUresult restoreAll();
 
@@ -72,6 +73,7 @@ private:
   void dropIfUnused(const std::shared_ptr<Block>& block);
   void dropPlace(const Place& place);
   bool takeAll();
+  void giveBackAll();
   Place* findLocked(CUdeviceptr at);
   std::shared_ptr<Block> blockOf(CUmemGenericAllocationHandle handle);
   template <class Action>

@@ -27,6 +27,7 @@ private:
   CUresult restore();
   CUresult unlock();
   bool drain(Until until);
+  CUresult failed(CUresult result);  // the state after it; what is lost stays lost
   CUresult knobs(const char* call);
   template <class Field>
   std::uint64_t longest(Field field);
@@ -113,11 +114,17 @@ CUresult Helper::lock(std::uint32_t timeoutMs) {
   return CUDA_SUCCESS;
 }
 
+CUresult Helper::failed(CUresult result) {
+  if (result == CUDA_ERROR_UNKNOWN) become(CU_PROCESS_STATE_FAILED);
+  return result;
+}
+
 CUresult Helper::checkpoint() {
   if (state() != CU_PROCESS_STATE_LOCKED) return CUDA_ERROR_ILLEGAL_STATE;
   if (CUresult error = knobs("checkpoint")) return error;
   sleepNs(longest(&Settings::saveNs));
-  if (CUresult error = driver_.memory.saveAll()) return error;
+  CUresult result = driver_.memory.saveAll();
+  if (result != CUDA_SUCCESS) return failed(result);
   savedContexts_ = slot_.contexts.exchange(0);
   become(CU_PROCESS_STATE_CHECKPOINTED);
   return CUDA_SUCCESS;
@@ -131,7 +138,7 @@ CUresult Helper::restore() {
   CUresult result = driver_.memory.restoreAll();
   if (result == CUDA_ERROR_OUT_OF_MEMORY && anyCard(&Settings::stickyRestoreOom))
     slot_.unrecoverable = 1;
-  if (result != CUDA_SUCCESS) return result;
+  if (result != CUDA_SUCCESS) return failed(result);
   slot_.contexts = savedContexts_;
   become(CU_PROCESS_STATE_LOCKED);
   return CUDA_SUCCESS;
