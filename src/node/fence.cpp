@@ -1,0 +1,125 @@
+#include "node/fence.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace ts::node {
+namespace {
+
+const std::string kPrefix = "order/";
+
+std::string nameOf(const JobName& job, OperationId operation) {
+  return kPrefix + job.group + "/" + job.name + "/" + std::to_string(std::uint64_t(operation));
+}
+
+const char* const kNobodySaw =
+    "the node daemon was restarted during this order; what it left is as reported";
+
+}  // namespace
+
+std::string encode(const Outcome& o) {
+  std::ostringstream out;
+  out << int(o.code) << ' ' << int(o.cause) << ' ' << o.need << ' ' << o.free << ' ' << o.lasting
+      << ' ' << o.bytes << ' ' << o.detail;
+  return out.str();
+}
+
+Outcome decodeOutcome(const std::string& text) {
+  std::istringstream in(text);
+  int code = 0, cause = 0;
+  Outcome o;
+  in >> code >> cause >> o.need >> o.free >> o.lasting >> o.bytes;
+  in.get();
+  std::getline(in, o.detail, '\0');
+  o.code = Outcome::Code(code);
+  o.cause = causeFromWire(std::uint16_t(cause));
+  return o;
+}
+
+Fence::Fence(Records& records) : records_(records) { load(); }
+
+void Fence::load() {
+  for (const auto& [name, value] : records_.all()) {
+    if (!name.starts_with(kPrefix)) continue;
+    auto first = name.find('/', kPrefix.size());
+    auto second = name.find('/', first + 1);
+    JobName job{name.substr(kPrefix.size(), first - kPrefix.size()),
+                name.substr(first + 1, second - first - 1)};
+    Outcome outcome{.code = Outcome::Code::Failed, .cause = Cause::DriverError, .detail = kNobodySaw};
+    if (!value.empty()) outcome = decodeOutcome(value);
+    orders_[job].push_back({OperationId{std::stoull(name.substr(second + 1))}, outcome});
+  }
+  for (auto& [job, entries] : orders_) std::ranges::sort(entries, {}, &Entry::operation);
+}
+
+Fence::Decision Fence::look(const JobName& job, OperationId operation) const {
+  using Kind = Decision::Kind;
+  auto it = orders_.find(job);
+  if (it == orders_.end()) return {};
+  const auto& entries = it->second;
+  auto same = std::ranges::find(entries, operation, &Entry::operation);
+  if (same != entries.end()) {
+    if (!same->outcome) return {.kind = Kind::Running};
+    return {.kind = Kind::Repeated, .outcome = *same->outcome};
+  }
+  if (!entries.empty() && operation < entries.back().operation) {
+    return {.kind = Kind::Stale, .last = entries.back().operation};
+  }
+  return {};
+}
+
+Fence::Decision Fence::admit(const JobName& job, OperationId operation) {
+  auto decision = look(job, operation);
+  if (decision.kind != Decision::Kind::Obey) return decision;
+  std::vector<Records::Change> changes{{nameOf(job, operation), "", false}};
+  orders_[job].push_back({operation, {}});
+  drop(job, changes);
+  records_.keep(changes);
+  return decision;
+}
+
+void Fence::finished(const JobName& job, OperationId operation, const Outcome& outcome) {
+  records_.keep(finishing(job, operation, outcome));
+}
+
+std::vector<Records::Change> Fence::finishing(const JobName& job, OperationId operation,
+                                              const Outcome& outcome) {
+  auto it = orders_.find(job);
+  if (it == orders_.end()) return {};  // the job ended, or a new generation began, while it ran
+  auto& entries = it->second;
+  auto same = std::ranges::find(entries, operation, &Entry::operation);
+  if (same == entries.end()) return {};
+  same->outcome = outcome;
+  std::vector<Records::Change> changes{{nameOf(job, operation), encode(outcome), false}};
+  drop(job, changes);
+  return changes;
+}
+
+// The oldest that ended go; what runs stays.
+void Fence::drop(const JobName& job, std::vector<Records::Change>& changes) {
+  auto& entries = orders_[job];
+  while (entries.size() > kRemembered && entries.front().outcome) {
+    changes.push_back({nameOf(job, entries.front().operation), "", true});
+    entries.pop_front();
+  }
+}
+
+void Fence::newGeneration() {
+  std::vector<Records::Change> changes;
+  for (const auto& [job, entries] : orders_) {
+    for (const auto& entry : entries) changes.push_back({nameOf(job, entry.operation), "", true});
+  }
+  orders_.clear();
+  records_.keep(changes);
+}
+
+void Fence::forget(const JobName& job) {
+  auto it = orders_.find(job);
+  if (it == orders_.end()) return;
+  std::vector<Records::Change> changes;
+  for (const auto& entry : it->second) changes.push_back({nameOf(job, entry.operation), "", true});
+  orders_.erase(it);
+  records_.keep(changes);
+}
+
+}  // namespace ts::node

@@ -1,0 +1,58 @@
+// Which orders a node obeys: each once, none that is older than the last. Pure.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "node/journal.h"
+#include "wire/translate.h"
+
+namespace ts::node {
+
+// Orders by job. What began and how it ended is kept, so that a repeated order is answered from the
+// record, also by a daemon that was killed in between.
+class Fence {
+public:
+  // Reads what an earlier life of the daemon has kept. An order that had begun and not ended is over:
+  // its outcome is that nobody saw the end.
+  explicit Fence(Records& records);
+
+  struct Decision {
+    enum class Kind { Obey, Repeated, Running, Stale };
+    Kind kind = Kind::Obey;
+    Outcome outcome;  // Repeated: how it ended
+    OperationId last{};  // Stale: the highest id of the job
+  };
+  // `Obey` has recorded the intent.
+  Decision admit(const JobName& job, OperationId operation);
+  void finished(const JobName& job, OperationId operation, const Outcome& outcome);
+  Decision look(const JobName& job, OperationId operation) const;  // admits nothing
+
+  // Ids grow within one generation of the master: a new one starts anew.
+  void newGeneration();
+  void forget(const JobName& job);
+
+private:
+  struct Entry {
+    OperationId operation{};
+    std::optional<Outcome> outcome;  // nothing: it runs
+  };
+  static constexpr std::size_t kRemembered = 64;  // per job; what runs is never dropped
+
+  void load();
+  std::vector<Records::Change> finishing(const JobName& job, OperationId operation,
+                                         const Outcome& outcome);
+  void drop(const JobName& job, std::vector<Records::Change>& changes);
+
+  Records& records_;
+  std::map<JobName, std::deque<Entry>> orders_;  // by growing id
+};
+
+// An outcome as one text, without its members: those are read anew.
+std::string encode(const Outcome& outcome);
+Outcome decodeOutcome(const std::string& text);
+
+}  // namespace ts::node

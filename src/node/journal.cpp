@@ -1,0 +1,169 @@
+#include "node/journal.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+namespace ts::node {
+namespace {
+
+constexpr std::size_t kCompactAbove = 1 << 20;
+
+// A step is a line per change and a last line "." that makes it valid.
+std::string encode(const std::vector<Records::Change>& changes) {
+  std::string out;
+  for (const auto& c : changes) {
+    out += (c.erase ? "-" : "=") + escaped(c.name);
+    if (!c.erase) out += "\t" + escaped(c.value);
+    out += "\n";
+  }
+  return out + ".\n";
+}
+
+std::vector<std::string_view> lines(std::string_view text) {
+  std::vector<std::string_view> out;
+  for (std::size_t at = 0;;) {
+    auto end = text.find('\n', at);
+    if (end == std::string_view::npos) return out;  // what has no end was cut short
+    out.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+Records::Change decodeLine(std::string_view line) {
+  if (line.front() == '-') return {unescaped(line.substr(1)), "", true};
+  auto tab = line.find('\t');
+  KJ_REQUIRE(line.front() == '=' && tab != std::string_view::npos, "not a line of a journal",
+             std::string(line).c_str());
+  return {unescaped(line.substr(1, tab - 1)), unescaped(line.substr(tab + 1)), false};
+}
+
+std::string readAll(int fd) {
+  std::string out;
+  char buffer[65536];
+  for (;;) {
+    ssize_t n;
+    KJ_SYSCALL(n = ::read(fd, buffer, sizeof(buffer)));
+    if (n == 0) return out;
+    out.append(buffer, std::size_t(n));
+  }
+}
+
+void writeAll(int fd, std::string_view text) {
+  while (!text.empty()) {
+    ssize_t n;
+    KJ_SYSCALL(n = ::write(fd, text.data(), text.size()));
+    text.remove_prefix(std::size_t(n));
+  }
+}
+
+void makeDirectories(const std::string& path) {
+  for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
+    auto part = path.substr(0, at);
+    if (::mkdir(part.c_str(), 0755) < 0 && errno != EEXIST) {
+      KJ_FAIL_SYSCALL("mkdir", errno, part.c_str());
+    }
+    if (at == std::string::npos) return;
+  }
+}
+
+}  // namespace
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (char c : text) {
+    if (c == '\t') out += "%09";
+    else if (c == '\n') out += "%0a";
+    else if (c == '%') out += "%25";
+    else out += c;
+  }
+  return out;
+}
+
+std::string unescaped(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    auto code = text[i] == '%' ? text.substr(i + 1, 2) : std::string_view{};
+    if (code.size() < 2) {
+      out += text[i];
+      continue;
+    }
+    out += code == "09" ? '\t' : code == "0a" ? '\n' : '%';
+    i += 2;
+  }
+  return out;
+}
+
+void MemoryRecords::keep(const std::vector<Change>& changes) {
+  for (const auto& c : changes) {
+    if (c.erase) values_.erase(c.name);
+    else values_[c.name] = c.value;
+  }
+}
+
+Journal::Journal(std::string directory) : directory_(std::move(directory)) {
+  makeDirectories(directory_);
+  auto lockPath = directory_ + "/lock";
+  int fd;
+  KJ_SYSCALL(fd = ::open(lockPath.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), lockPath.c_str());
+  lock_ = kj::AutoCloseFd(fd);
+  KJ_REQUIRE(::flock(lock_, LOCK_EX | LOCK_NB) == 0,
+             "another node daemon uses this state directory; give each its own stateDir",
+             directory_.c_str());
+  load();
+}
+
+void Journal::load() {
+  auto path = directory_ + "/journal";
+  int fd;
+  KJ_SYSCALL(fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), path.c_str());
+  file_ = kj::AutoCloseFd(fd);
+  auto text = readAll(file_);
+  std::vector<Change> step;
+  for (auto line : lines(text)) {
+    if (line == ".") {
+      values_.keep(step);
+      step.clear();
+    } else if (!line.empty()) {
+      step.push_back(decodeLine(line));
+    }
+  }
+  compact();  // also drops a step that was cut short
+}
+
+void Journal::keep(const std::vector<Change>& changes) {
+  append(encode(changes));
+  values_.keep(changes);
+  if (size_ > kCompactAbove && size_ > 2 * atCompact_) compact();
+}
+
+void Journal::append(const std::string& text) {
+  ssize_t n;
+  KJ_SYSCALL(n = ::pwrite(file_, text.data(), text.size(), off_t(size_)));
+  KJ_REQUIRE(std::size_t(n) == text.size(), "no room for the journal", directory_.c_str(), n);
+  size_ += text.size();
+}
+
+void Journal::compact() {
+  auto fresh = directory_ + "/journal.new";
+  int fd;
+  KJ_SYSCALL(fd = ::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600),
+             fresh.c_str());
+  kj::AutoCloseFd file(fd);
+  std::vector<Change> everything;
+  for (const auto& [name, value] : values_.all()) everything.push_back({name, value, false});
+  auto text = encode(everything);
+  writeAll(file, text);
+  KJ_SYSCALL(::rename(fresh.c_str(), (directory_ + "/journal").c_str()));
+  file_ = kj::mv(file);
+  size_ = atCompact_ = text.size();
+}
+
+}  // namespace ts::node

@@ -1,0 +1,114 @@
+#include "node/members.h"
+
+#include <algorithm>
+
+#include "node/pedigree.h"
+
+namespace ts::node {
+namespace {
+
+std::vector<Root> rootsOf(const Registry& registry) {
+  std::vector<Root> roots;
+  for (const auto& [id, p] : registry.participants()) {
+    if (p.joined) roots.push_back({p.job, p.process});
+  }
+  for (const auto& [id, m] : registry.members()) roots.push_back({m.job, m.process});
+  return roots;
+}
+
+bool isOnDevice(Residency r) {
+  return r == Residency::Absent || r == Residency::Resident || r == Residency::Quiet;
+}
+
+// Only measured devices say something; what is known of the others stays.
+DeviceBytes merged(const DeviceBytes& known, const DeviceBytes& seen, const Scan& scan) {
+  DeviceBytes out = seen;
+  for (const auto& [device, n] : known) {
+    if (!scan.isMeasured(device)) out[device] = n;
+  }
+  return out;
+}
+
+// A member whose state is elsewhere keeps its bytes: those of its snapshot.
+bool update(Member& member, const DeviceBytes& seen, const Scan& scan) {
+  if (!isOnDevice(member.residency) || member.ended) return false;
+  auto bytes = merged(member.bytes, seen, scan);
+  auto residency = member.residency;
+  if (residency != Residency::Quiet) {
+    residency = bytes.empty() ? Residency::Absent : Residency::Resident;
+  }
+  if (bytes == member.bytes && residency == member.residency) return false;
+  member.bytes = bytes;
+  member.residency = residency;
+  return true;
+}
+
+void addUser(Registry& registry, const Seen& seen, const Scan& scan,
+             const std::vector<Root>& roots, const std::function<void(Member&)>& changed) {
+  auto find = [&](pid_t pid) -> std::optional<Process> {
+    auto it = scan.ancestors.find(pid);
+    return it == scan.ancestors.end() ? std::nullopt : std::optional(it->second);
+  };
+  if (seen.process.identity.startTime == 0) return;  // it ended while we looked
+  auto job = jobOf(seen.process, roots, find);
+  Job* known = job ? registry.job(*job) : nullptr;
+  if (!known || known->spec.backend == "none" || known->spec.backend == "turns") return;
+  changed(registry.add({.id = MemberId{registry.newId()},
+                        .job = *job,
+                        .process = seen.process,
+                        .residency = Residency::Resident,
+                        .bytes = seen.bytes}));
+}
+
+}  // namespace
+
+void applyScan(Registry& registry, const Scan& scan, const std::function<void(Member&)>& changed) {
+  auto roots = rootsOf(registry);
+  for (const auto& seen : scan.users) {
+    if (!registry.memberOf(seen.process.identity)) addUser(registry, seen, scan, roots, changed);
+  }
+  std::vector<MemberId> ids;
+  for (const auto& [id, m] : registry.members()) ids.push_back(id);
+  for (auto id : ids) {
+    Member& m = *registry.member(id);
+    Job* job = registry.job(m.job);
+    if (!job || job->spec.backend == "none") continue;
+    if (!update(m, scan.bytesOf(m.process.identity.pid), scan)) continue;
+    registry.record(m);
+    changed(m);
+  }
+}
+
+void applyParticipants(Registry& registry, const JobName& name,
+                       const std::function<void(Member&)>& changed) {
+  Job* job = registry.job(name);
+  if (!job || job->spec.backend != "none") return;
+  for (auto id : job->participants) {
+    const auto& p = *registry.participant(id);
+    if (p.departed || !p.joined || registry.memberOf(p.process.identity)) continue;
+    Member member{.id = MemberId{registry.newId()},
+                  .job = name,
+                  .process = p.process,
+                  .residency = Residency::Resident};
+    for (auto d : p.devices) member.bytes[d] = 0;
+    changed(registry.add(std::move(member)));
+  }
+}
+
+std::string holdersOf(Registry& registry, const Scan& scan, std::uint32_t device) {
+  std::vector<std::pair<Bytes, std::string>> holders;
+  for (const auto& seen : scan.users) {
+    auto it = seen.bytes.find(device);
+    if (it == seen.bytes.end()) continue;
+    auto* m = registry.memberOf(seen.process.identity);
+    auto job = m ? m->job.group + "/" + m->job.name : std::string("no job");
+    holders.emplace_back(it->second, "pid " + std::to_string(seen.process.identity.pid) + " (" +
+                                         job + ") " + std::to_string(it->second) + " bytes");
+  }
+  std::ranges::sort(holders, std::greater{});
+  std::string out;
+  for (const auto& [bytes, text] : holders) out += (out.empty() ? "" : ", ") + text;
+  return out.empty() ? "nobody that the driver names" : out;
+}
+
+}  // namespace ts::node

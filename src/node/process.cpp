@@ -1,0 +1,82 @@
+#include "node/process.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <vector>
+
+namespace ts::node {
+namespace {
+
+std::string slurp(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string inProc(pid_t pid, const char* file) {
+  return "/proc/" + std::to_string(pid) + "/" + file;
+}
+
+// The fields after the command's name, which may itself have spaces and brackets. [0] is the state.
+std::vector<std::string> statFields(pid_t pid) {
+  auto text = slurp(inProc(pid, "stat"));
+  auto bracket = text.rfind(')');
+  if (bracket == std::string::npos) return {};
+  std::istringstream in(text.substr(bracket + 1));
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+template <class T>
+T number(const std::string& text) {
+  T value{};
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+struct Status {
+  pid_t leader = 0;
+  uid_t uid = 0;
+};
+
+Status readStatus(pid_t pid) {
+  Status status;
+  std::ifstream in(inProc(pid, "status"));
+  for (std::string word; in >> word;) {
+    if (word == "Tgid:") in >> status.leader;
+    if (word == "Uid:") {
+      in >> status.uid;
+      break;
+    }
+  }
+  return status;
+}
+
+std::string deepestCgroup(pid_t pid) {
+  std::ifstream in(inProc(pid, "cgroup"));
+  std::string deepest = "/";
+  for (std::string line; std::getline(in, line);) {
+    auto path = line.substr(std::min(line.size(), line.find(':', line.find(':') + 1) + 1));
+    if (path.size() > deepest.size()) deepest = path;
+  }
+  return deepest;
+}
+
+}  // namespace
+
+std::optional<Process> readProcess(pid_t pid) {
+  constexpr std::size_t kState = 0, kParent = 1, kSession = 3, kStartTime = 19;
+  if (pid <= 0) return {};
+  auto stat = statFields(pid);
+  if (stat.size() <= kStartTime || stat[kState] == "Z" || stat[kState] == "X") return {};
+  auto status = readStatus(pid);
+  if (status.leader != pid) return {};
+  return Process{.identity = {pid, number<std::uint64_t>(stat[kStartTime])},
+                 .parent = number<pid_t>(stat[kParent]),
+                 .session = number<pid_t>(stat[kSession]),
+                 .uid = status.uid,
+                 .cgroup = deepestCgroup(pid)};
+}
+
+}  // namespace ts::node

@@ -1,0 +1,31 @@
+// What /proc says about a process: who it is and where it comes from.
+#pragma once
+
+#include <sys/types.h>
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ts::node {
+
+// A process for as long as the machine runs: its number alone may be given to another.
+struct Identity {
+  pid_t pid = 0;
+  std::uint64_t startTime = 0;  // in clock ticks since the boot
+  auto operator<=>(const Identity&) const = default;
+};
+
+struct Process {
+  Identity identity;
+  pid_t parent = 0;
+  pid_t session = 0;
+  uid_t uid = 0;
+  std::string cgroup;  // the deepest path that it is in, "/" when it is in none
+};
+
+// Nothing when there is no such process, it is a zombie, or the number is a thread's.
+std::optional<Process> readProcess(pid_t pid);
+
+}  // namespace ts::node

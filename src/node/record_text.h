@@ -1,0 +1,20 @@
+// Values as one line of text and back, for the journal: fields in a fixed order. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "node/registry.h"
+
+namespace ts::node {
+
+std::string encode(const JobSpec& spec);
+JobSpec decodeSpec(const std::string& text);
+std::string encode(const Participant& participant);
+Participant decodeParticipant(const std::string& text);
+std::string encode(const Member& member);
+Member decodeMember(const std::string& text);
+std::string encode(const Grant& grant);
+Grant decodeGrant(const std::string& text);
+
+}  // namespace ts::node

@@ -1,0 +1,214 @@
+#include "node/registry.h"
+
+#include <kj/debug.h>
+
+#include "node/record_text.h"
+
+namespace ts::node {
+namespace {
+
+constexpr std::uint64_t kIdsAtOnce = 4096;  // reserved by one record
+
+std::string jobRecord(const JobName& job) { return "job/" + job.group + "/" + job.name; }
+std::string grantRecord(const JobName& job) { return "grant/" + job.group + "/" + job.name; }
+std::string participantRecord(ParticipantId id) {
+  return "participant/" + std::to_string(std::uint64_t(id));
+}
+std::string memberRecord(MemberId id) { return "member/" + std::to_string(std::uint64_t(id)); }
+std::string epochRecord(std::uint32_t device) { return "epoch/" + std::to_string(device); }
+
+}  // namespace
+
+Bytes Member::total() const {
+  Bytes sum = 0;
+  for (const auto& [device, n] : bytes) sum += n;
+  return sum;
+}
+
+Registry::Registry(Records& records) : records_(records) { load(); }
+
+void Registry::load() {
+  auto each = [&](const std::string& prefix, auto use) {
+    const auto& all = records_.all();
+    for (auto it = all.lower_bound(prefix); it != all.end() && it->first.starts_with(prefix); ++it) {
+      use(it->first.substr(prefix.size()), it->second);
+    }
+  };
+  each("ids", [&](auto, const std::string& v) { nextId_ = reservedIds_ = std::stoull(v); });
+  each("generation", [&](auto, const std::string& v) {
+    auto g = decodeGrant(v).epoch;
+    generation_ = {g.generation, g.counter};
+  });
+  each("job/", [&](auto, const std::string& v) {
+    auto spec = decodeSpec(v);
+    jobs_[spec.key].spec = spec;
+  });
+  each("participant/", [&](auto, const std::string& v) {
+    auto p = decodeParticipant(v);
+    jobs_[p.job].participants.insert(p.id);
+    if (!p.departed) byParticipant_[p.process.identity] = p.id;
+    participants_[p.id] = p;
+  });
+  each("member/", [&](auto, const std::string& v) {
+    auto m = decodeMember(v);
+    jobs_[m.job].members.insert(m.id);
+    byMember_[m.process.identity] = m.id;
+    members_[m.id] = m;
+  });
+  each("grant/", [&](const std::string& rest, const std::string& v) {
+    auto slash = rest.find('/');
+    JobName job{rest.substr(0, slash), rest.substr(slash + 1)};
+    jobs_[job].grant = decodeGrant(v);
+    for (auto d : jobs_[job].grant->devices) granted_[d] = job;
+  });
+  each("epoch/", [&](const std::string& rest, const std::string& v) {
+    highest_[std::uint32_t(std::stoul(rest))] = decodeGrant(v).epoch;
+  });
+}
+
+std::uint64_t Registry::newId() {
+  if (nextId_ >= reservedIds_) {
+    reservedIds_ = nextId_ + kIdsAtOnce;
+    records_.put("ids", std::to_string(reservedIds_));
+  }
+  return nextId_++;
+}
+
+Job* Registry::job(const JobName& name) {
+  auto it = jobs_.find(name);
+  return it == jobs_.end() ? nullptr : &it->second;
+}
+
+Job& Registry::addJob(const JobSpec& spec) {
+  records_.put(jobRecord(spec.key), encode(spec));
+  auto& job = jobs_[spec.key];
+  job.spec = spec;
+  return job;
+}
+
+void Registry::eraseJob(const JobName& name) {
+  clearGrant(name);
+  records_.erase(jobRecord(name));
+  jobs_.erase(name);
+}
+
+Participant* Registry::participant(ParticipantId id) {
+  auto it = participants_.find(id);
+  return it == participants_.end() ? nullptr : &it->second;
+}
+
+Participant* Registry::participantOf(const Identity& identity) {
+  auto it = byParticipant_.find(identity);
+  return it == byParticipant_.end() ? nullptr : participant(it->second);
+}
+
+Participant& Registry::add(Participant p) {
+  auto& job = jobs_.at(p.job);
+  job.participants.insert(p.id);
+  byParticipant_[p.process.identity] = p.id;
+  auto& kept = participants_[p.id] = std::move(p);
+  record(kept);
+  return kept;
+}
+
+void Registry::erase(ParticipantId id) {
+  auto& p = participants_.at(id);
+  jobs_.at(p.job).participants.erase(id);
+  auto it = byParticipant_.find(p.process.identity);
+  if (it != byParticipant_.end() && it->second == id) byParticipant_.erase(it);
+  participants_.erase(id);
+  records_.erase(participantRecord(id));
+}
+
+Member* Registry::member(MemberId id) {
+  auto it = members_.find(id);
+  return it == members_.end() ? nullptr : &it->second;
+}
+
+Member* Registry::memberOf(const Identity& identity) {
+  auto it = byMember_.find(identity);
+  return it == byMember_.end() ? nullptr : member(it->second);
+}
+
+Member& Registry::add(Member m) {
+  jobs_.at(m.job).members.insert(m.id);
+  byMember_[m.process.identity] = m.id;
+  auto& kept = members_[m.id] = std::move(m);
+  record(kept);
+  return kept;
+}
+
+void Registry::erase(MemberId id) {
+  auto& m = members_.at(id);
+  jobs_.at(m.job).members.erase(id);
+  byMember_.erase(m.process.identity);
+  members_.erase(id);
+  records_.erase(memberRecord(id));
+}
+
+std::vector<Member*> Registry::membersOf(const JobName& name) {
+  std::vector<Member*> out;
+  if (Job* j = job(name)) {
+    for (auto id : j->members) out.push_back(&members_.at(id));
+  }
+  return out;
+}
+
+void Registry::record(const Participant& p) {
+  // Departed: the process may join again under a new id before the master has confirmed.
+  auto it = byParticipant_.find(p.process.identity);
+  if (p.departed && it != byParticipant_.end() && it->second == p.id) byParticipant_.erase(it);
+  records_.put(participantRecord(p.id), encode(p));
+}
+
+void Registry::record(const Member& m) { records_.put(memberRecord(m.id), encode(m)); }
+
+const JobName* Registry::grantedTo(std::uint32_t device) const {
+  auto it = granted_.find(device);
+  return it == granted_.end() ? nullptr : &it->second;
+}
+
+void Registry::setGrant(const JobName& name, Grant grant) {
+  std::vector<Records::Change> changes{{grantRecord(name), encode(grant), false}};
+  auto& job = jobs_.at(name);
+  if (job.grant) {
+    for (auto d : job.grant->devices) granted_.erase(d);
+  }
+  for (auto d : grant.devices) {
+    granted_[d] = name;
+    highest_[d] = grant.epoch;
+    changes.push_back({epochRecord(d), encode(Grant{grant.epoch, {}}), false});
+  }
+  job.grant = std::move(grant);
+  records_.keep(changes);
+}
+
+void Registry::clearGrant(const JobName& name) {
+  Job* j = job(name);
+  if (!j || !j->grant) return;
+  for (auto d : j->grant->devices) granted_.erase(d);
+  j->grant.reset();
+  records_.erase(grantRecord(name));
+}
+
+Epoch Registry::highest(std::uint32_t device) const {
+  auto it = highest_.find(device);
+  return it == highest_.end() ? Epoch{} : it->second;
+}
+
+void Registry::setGeneration(const Generation& generation) {
+  if (generation == generation_) return;
+  generation_ = generation;
+  Grant asText{{generation.number, generation.id}, {}};
+  records_.put("generation", encode(asText));
+}
+
+Bytes Registry::savedBytes() const {
+  Bytes sum = 0;
+  for (const auto& [id, m] : members_) {
+    if (m.residency == Residency::Saved && !m.ended) sum += m.total();
+  }
+  return sum;
+}
+
+}  // namespace ts::node

@@ -1,0 +1,129 @@
+// Who is here: jobs, their participants and members, and what is granted. Written through to the
+// journal, so that a restarted daemon knows what it knew.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "node/journal.h"
+#include "node/process.h"
+#include "node/room.h"
+
+namespace ts::node {
+
+struct JobSpec {
+  JobName key;
+  uid_t uid = 0;
+  std::uint32_t gang = 0;
+  std::int32_t priority = 0;
+  bool keepBroken = false;
+  std::string backend;  // resolved: never empty
+};
+
+// An acquire that has not been answered.
+struct Wait {
+  RequestId request{};
+  bool tryOnly = false;
+  std::string phase;
+  std::uint32_t ticketGeneration = 0;  // its place, as the master gave it
+  std::uint64_t ticketNumber = 0;
+};
+
+struct Participant {
+  ParticipantId id{};
+  JobName job;
+  Process process;
+  std::vector<std::uint32_t> devices;
+  bool joined = false;           // the master has said yes
+  std::optional<Epoch> entered;  // the slice that it is in
+  Epoch yielded;                 // the last slice that it gave back
+  std::optional<Epoch> untold;   // a yield that the master has not confirmed
+  bool departed = false;         // left or died; stays until the master has been told
+  bool died = false;
+  std::optional<Wait> wait;      // not kept: the caller asks again
+};
+
+struct Member {
+  MemberId id{};
+  JobName job;
+  Process process;
+  Residency residency = Residency::Absent;
+  DeviceBytes bytes;    // on each device when resident, in the snapshot when saved
+  DeviceBytes residue;  // that stays while it is saved
+  bool ended = false;       // it died; its memory may still be held
+  Bytes total() const;
+};
+
+struct Grant {
+  Epoch epoch;
+  std::vector<std::uint32_t> devices;
+};
+
+struct Job {
+  JobSpec spec;
+  std::set<ParticipantId> participants;
+  std::set<MemberId> members;
+  std::optional<Grant> grant;
+};
+
+class Registry {
+public:
+  explicit Registry(Records& records);  // with what an earlier life has kept
+
+  // Ids are never used twice, also not by a later life of the daemon.
+  std::uint64_t newId();
+
+  Job* job(const JobName& name);
+  const std::map<JobName, Job>& jobs() const { return jobs_; }
+  Job& addJob(const JobSpec& spec);
+  void eraseJob(const JobName& name);  // without participants and members
+
+  Participant* participant(ParticipantId id);
+  Participant* participantOf(const Identity& identity);  // that has not departed
+  const std::map<ParticipantId, Participant>& participants() const { return participants_; }
+  Participant& add(Participant participant);
+  void erase(ParticipantId id);
+
+  Member* member(MemberId id);
+  Member* memberOf(const Identity& identity);
+  const std::map<MemberId, Member>& members() const { return members_; }
+  Member& add(Member member);
+  void erase(MemberId id);
+  std::vector<Member*> membersOf(const JobName& job);
+
+  // To be called after each change of one, in the order in which a later life must find them.
+  void record(const Participant& participant);
+  void record(const Member& member);
+
+  // The job to whom a device is granted.
+  const JobName* grantedTo(std::uint32_t device) const;
+  void setGrant(const JobName& job, Grant grant);
+  void clearGrant(const JobName& job);
+  // The highest epoch that was ever granted on a device: orders with an older one are stale.
+  Epoch highest(std::uint32_t device) const;
+
+  Generation generation() const { return generation_; }
+  void setGeneration(const Generation& generation);
+
+  Bytes savedBytes() const;  // of all snapshots
+
+private:
+  void load();
+
+  Records& records_;
+  std::uint64_t nextId_ = 1;
+  std::uint64_t reservedIds_ = 0;
+  Generation generation_;
+  std::map<JobName, Job> jobs_;
+  std::map<ParticipantId, Participant> participants_;
+  std::map<MemberId, Member> members_;
+  std::map<Identity, ParticipantId> byParticipant_;
+  std::map<Identity, MemberId> byMember_;
+  std::map<std::uint32_t, JobName> granted_;
+  std::map<std::uint32_t, Epoch> highest_;
+};
+
+}  // namespace ts::node
