@@ -22,6 +22,7 @@ public:
   BackendOutcome release(const Target& target) override;
   BackendOutcome discard(const Target& target) override;
   std::uint64_t residueLimit() const override { return 0; }
+  bool isWeightless() const override { return true; }
 
 private:
   BackendOutcome move(const Target& target, TargetState from, TargetState to);

@@ -154,6 +154,7 @@ void readNode(TableReader& table, ErrorList&, NodeConfig& config) {
   table.duration("save_deadline", config.saveDeadline, 1ms, kDay);
   table.duration("restore_deadline", config.restoreDeadline, 1ms, kDay);
   table.duration("silent_limit", config.silentLimit, kNever, kDay);
+  table.flag("save_before_kill", config.saveBeforeKill);
   table.duration("order_delay", config.orderDelay, kNever, 60s);
   table.finish();
 }

@@ -70,6 +70,7 @@ struct NodeConfig {
   microseconds saveDeadline = std::chrono::seconds(120);   // then OVERDUE
   microseconds restoreDeadline = std::chrono::seconds(120);
   microseconds silentLimit{0};                       // 0: never shown as SILENT
+  bool saveBeforeKill = true;                        // take a job's state off the device before it is killed
   microseconds orderDelay{0};                        // bench only: added before each order is obeyed
 };
 

@@ -1,0 +1,255 @@
+#include "node/local_server.h"
+
+#include <fcntl.h>
+#include <kj/debug.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "reactor/pidfd.h"
+#include "reactor/seqpacket.h"
+
+namespace ts::node {
+namespace {
+
+constexpr std::size_t kMaxQueued = 64;
+constexpr int kReadsAtOnce = 16;  // then others have their turn
+constexpr int kAcceptsAtOnce = 64;
+constexpr int kPeerPidfd = 77;         // SO_PEERPIDFD, Linux 6.5
+constexpr int kFirstInherited = 3;     // SD_LISTEN_FDS_START
+constexpr mode_t kSocketMode = 0666;
+
+kj::AutoCloseFd pidfdOfPeer(int fd, pid_t pid) {
+  int pidfd = -1;
+  socklen_t size = sizeof(pidfd);
+  if (::getsockopt(fd, SOL_SOCKET, kPeerPidfd, &pidfd, &size) == 0) return kj::AutoCloseFd(pidfd);
+  auto opened = openPidfd(pid);
+  return kj::mv(opened.fd);
+}
+
+// Nothing when it has ended meanwhile.
+std::optional<Peer> peerOf(int fd) {
+  ucred credentials{};
+  socklen_t size = sizeof(credentials);
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0) return {};
+  auto pidfd = pidfdOfPeer(fd, credentials.pid);
+  if (pidfd.get() < 0) return {};
+  auto process = readProcess(credentials.pid);
+  // Read after the pidfd was had, and it lives: the number cannot have been given to another.
+  if (!process || hasExited(pidfd)) return {};
+  process->uid = credentials.uid;
+  return Peer{*process, credentials.gid};
+}
+
+void makeParent(const std::string& path) {
+  auto slash = path.rfind('/');
+  if (slash == std::string::npos || slash == 0) return;
+  auto parent = path.substr(0, slash);
+  if (::mkdir(parent.c_str(), 0755) < 0 && errno != EEXIST) {
+    KJ_FAIL_SYSCALL("mkdir", errno, parent.c_str());
+  }
+}
+
+}  // namespace
+
+// --- a connection -------------------------------------------------------------------------------
+
+Connection::Connection(LocalServer& server, ConnectionId id, kj::AutoCloseFd fd, Peer peer)
+    : server_(server),
+      id_(id),
+      fd_(kj::mv(fd)),
+      peer_(std::move(peer)),
+      read_(server.port_, fd_, EV_READ, [this] { readable(); }),
+      write_(server.port_, fd_, EV_WRITE, [this] { writable(); }) {
+  write_.pause();
+}
+
+void Connection::readable() {
+  for (int i = 0; i < kReadsAtOnce && !ended_; ++i) {
+    if (!readOne()) return;
+  }
+}
+
+bool Connection::readOne() {
+  tsl_message message;
+  auto packet = receivePacket(fd_, &message, sizeof(message));
+  if (packet.kind == Packet::Kind::WouldBlock) return false;
+  if (packet.kind == Packet::Kind::Closed) {
+    end();
+    return false;
+  }
+  if (finishing_) return true;  // it has been told why; nothing more is heard
+  if (auto rejection = checkMessage(message, packet.size, packet.truncated, last_)) {
+    refuse(*rejection);
+    return false;
+  }
+  last_ = message.header.request;
+  auto speaker = packet.from ? packet.from->pid : peer_.process.identity.pid;
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] {
+                 server_.handler_.received(*this, message, speaker);
+               })) {
+    server_.log_.error(Line("local-request-failed")
+                           .add("pid", std::int64_t(peer_.process.identity.pid))
+                           .add("why", e->getDescription().cStr()));
+    reply(message.header.request, TSL_INTERNAL, e->getDescription().cStr());
+  }
+  return true;
+}
+
+void Connection::refuse(const Rejection& rejection) {
+  server_.log_.warning(Line("local-message-refused")
+                           .add("pid", std::int64_t(peer_.process.identity.pid))
+                           .add("uid", std::int64_t(peer_.process.uid))
+                           .add("why", rejection.why));
+  reply(rejection.request, rejection.status, rejection.why);
+  finish();
+}
+
+void Connection::send(const tsl_message& message, kj::AutoCloseFd fd) {
+  if (ended_) return;
+  out_.push_back({message, kj::mv(fd)});
+  if (out_.size() > kMaxQueued || !flush()) end();
+}
+
+void Connection::reply(std::uint64_t request, const tsl_reply& reply, kj::AutoCloseFd fd) {
+  tsl_message message{};
+  message.header = {TSL_MAGIC, TSL_VERSION, TSL_REPLY, request};
+  message.u.reply = reply;
+  send(message, kj::mv(fd));
+}
+
+void Connection::reply(std::uint64_t request, tsl_status status, std::string_view detail) {
+  tsl_reply r{};
+  r.status = status;
+  auto text = printable(detail);
+  std::memcpy(r.detail, text.data(), std::min(text.size(), sizeof(r.detail) - 1));
+  reply(request, r);
+}
+
+void Connection::writable() {
+  write_.pause();
+  if (!flush()) end();
+}
+
+bool Connection::flush() {
+  while (!out_.empty()) {
+    int fd = out_.front().fd.get();
+    auto sent = sendPacket(fd_, &out_.front().message, sizeof(tsl_message), &fd, fd >= 0);
+    if (sent == Sent::Closed) return false;
+    if (sent == Sent::WouldBlock) {
+      write_.resume();
+      return true;
+    }
+    out_.pop_front();
+  }
+  return !finishing_;
+}
+
+void Connection::finish() {
+  finishing_ = true;
+  if (out_.empty()) end();
+}
+
+bool Connection::hungUp() const {
+  pollfd p{.fd = fd_, .events = POLLRDHUP, .revents = 0};
+  return ::poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+void Connection::end() {
+  if (ended_) return;
+  ended_ = true;
+  read_.pause();
+  write_.pause();
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { server_.handler_.closed(*this); })) {
+    server_.log_.error(Line("local-close-failed").add("why", e->getDescription().cStr()));
+  }
+  server_.drop(id_);
+}
+
+// --- the server ---------------------------------------------------------------------------------
+
+LocalServer::LocalServer(LibeventPort& port, kj::AutoCloseFd listener, LocalHandler& handler,
+                         Log& log)
+    : port_(port),
+      handler_(handler),
+      log_(log),
+      listener_(kj::mv(listener)),
+      accept_(port, listener_, EV_READ, [this] { acceptAll(); }) {}
+
+Connection* LocalServer::find(ConnectionId id) {
+  auto it = connections_.find(id);
+  return it == connections_.end() ? nullptr : it->second.get();
+}
+
+void LocalServer::acceptAll() {
+  for (int i = 0; i < kAcceptsAtOnce; ++i) {
+    if (!acceptOne()) return;
+  }
+}
+
+bool LocalServer::acceptOne() {
+  std::optional<kj::AutoCloseFd> fd;
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { fd = acceptSeqpacket(listener_); })) {
+    // Most likely no descriptors are left. Those in the backlog wait until a connection ends, rather
+    // than the loop spinning on them.
+    pauseAccepting(e->getDescription().cStr());
+    return false;
+  }
+  if (!fd) return false;
+  auto peer = peerOf(*fd);
+  if (!peer) return true;
+  ConnectionId id{++lastId_};
+  connections_[id] = std::make_unique<Connection>(*this, id, kj::mv(*fd), std::move(*peer));
+  return true;
+}
+
+void LocalServer::pauseAccepting(const char* why) {
+  paused_ = true;
+  accept_.pause();
+  auto now = port_.timer().now();
+  if (now < quietUntil_) return;  // it may happen with every connection that comes and goes
+  quietUntil_ = now + 1 * kj::SECONDS;
+  log_.warning(Line("local-accept-paused")
+                   .add("connections", std::uint64_t(connections_.size()))
+                   .add("why", why));
+}
+
+void LocalServer::drop(ConnectionId id) {
+  auto it = connections_.find(id);
+  if (it == connections_.end()) return;
+  ended_.push_back(std::move(it->second));
+  connections_.erase(it);
+  if (ended_.size() > 1) return;
+  reaping_ = kj::evalLater([this] { reap(); }).eagerlyEvaluate([this](kj::Exception&& e) {
+    log_.error(Line("local-close-failed").add("why", e.getDescription().cStr()));
+  });
+}
+
+void LocalServer::reap() {
+  ended_.clear();
+  if (!paused_) return;
+  paused_ = false;
+  accept_.resume();
+}
+
+kj::AutoCloseFd listenAt(const std::string& path) {
+  makeParent(path);
+  return listenSeqpacket(path, kSocketMode);
+}
+
+kj::AutoCloseFd inheritedListener() {
+  const char* pid = std::getenv("LISTEN_PID");
+  const char* count = std::getenv("LISTEN_FDS");
+  if (!pid || !count || std::atoi(pid) != ::getpid()) return {};
+  KJ_REQUIRE(std::atoi(count) == 1, "systemd passed several sockets; one is wanted", count);
+  KJ_SYSCALL(::fcntl(kFirstInherited, F_SETFD, FD_CLOEXEC));
+  KJ_SYSCALL(::fcntl(kFirstInherited, F_SETFL, O_NONBLOCK));
+  return kj::AutoCloseFd(kFirstInherited);
+}
+
+}  // namespace ts::node

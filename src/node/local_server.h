@@ -1,0 +1,121 @@
+// The node's unix socket: takes connections, knows who speaks, reads and writes whole messages.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "local/protocol.h"
+#include "log/log.h"
+#include "node/message_check.h"
+#include "node/process.h"
+#include "reactor/fd_watch.h"
+
+namespace ts::node {
+
+enum class ConnectionId : std::uint64_t {};
+
+// Who connected, as the kernel says.
+struct Peer {
+  Process process;
+  gid_t gid = 0;
+};
+
+class LocalServer;
+
+// One connection. What is sent and does not fit into the socket waits here, up to a bound; a peer that
+// does not read loses its connection.
+class Connection {
+public:
+  Connection(LocalServer& server, ConnectionId id, kj::AutoCloseFd fd, Peer peer);
+  KJ_DISALLOW_COPY(Connection);
+
+  ConnectionId id() const { return id_; }
+  const Peer& peer() const { return peer_; }
+
+  // `fd`: goes along as SCM_RIGHTS.
+  void send(const tsl_message& message, kj::AutoCloseFd fd = kj::AutoCloseFd());
+  // The one answer to a request.
+  void reply(std::uint64_t request, const tsl_reply& reply, kj::AutoCloseFd fd = kj::AutoCloseFd());
+  void reply(std::uint64_t request, tsl_status status, std::string_view detail);
+  // Ends when what is queued is out.
+  void finish();
+  // The other end is closed, also where its last messages have not been read yet.
+  bool hungUp() const;
+
+private:
+  friend class LocalServer;
+  struct Out {
+    tsl_message message;
+    kj::AutoCloseFd fd;
+  };
+  void readable();
+  bool readOne();
+  void refuse(const Rejection& rejection);
+  void writable();
+  bool flush();  // false: the connection is broken
+  void end();
+
+  LocalServer& server_;
+  ConnectionId id_;
+  kj::AutoCloseFd fd_;
+  Peer peer_;
+  std::uint64_t last_ = 0;  // the highest request number
+  std::deque<Out> out_;
+  bool finishing_ = false;
+  bool ended_ = false;
+  FdWatch read_;
+  FdWatch write_;
+};
+
+// What the messages mean.
+class LocalHandler {
+public:
+  virtual ~LocalHandler() noexcept(false) {}
+  // A request whose form is right. `speaker` may be another process than the peer: a forked child.
+  virtual void received(Connection& connection, const tsl_message& message, pid_t speaker) = 0;
+  virtual void closed(Connection& connection) = 0;  // for whatever reason; it is gone afterwards
+};
+
+class LocalServer {
+public:
+  // `listener`: bound and listening. Descriptors may run out: then those who wait, wait.
+  LocalServer(LibeventPort& port, kj::AutoCloseFd listener, LocalHandler& handler, Log& log);
+  KJ_DISALLOW_COPY(LocalServer);
+
+  Connection* find(ConnectionId id);
+  std::size_t connections() const { return connections_.size(); }
+  void stopListening() { accept_.pause(); }
+
+private:
+  friend class Connection;
+  void acceptAll();
+  bool acceptOne();
+  void pauseAccepting(const char* why);
+  void drop(ConnectionId id);
+  void reap();
+
+  LibeventPort& port_;
+  LocalHandler& handler_;
+  Log& log_;
+  kj::AutoCloseFd listener_;
+  FdWatch accept_;
+  bool paused_ = false;  // no descriptors are left
+  kj::TimePoint quietUntil_ = kj::origin<kj::TimePoint>();
+  std::uint64_t lastId_ = 0;
+  std::map<ConnectionId, std::unique_ptr<Connection>> connections_;
+  std::vector<std::unique_ptr<Connection>> ended_;  // until no callback of theirs is on the stack
+  kj::Promise<void> reaping_ = kj::READY_NOW;
+};
+
+// The socket at `path`, open to all: what a caller may do is decided by who it is. The directory is made
+// when it is not there. Throws when somebody serves it already.
+kj::AutoCloseFd listenAt(const std::string& path);
+// The socket that systemd passed; an empty one when it did not.
+kj::AutoCloseFd inheritedListener();
+
+}  // namespace ts::node

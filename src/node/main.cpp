@@ -1,0 +1,153 @@
+// tsnoded: the daemon of one node. Wires everything together; every decision is elsewhere.
+#include <kj/debug.h>
+#include <kj/exception.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+
+#include "backend/none_backend.h"
+#include "config/config.h"
+#include "device/inventory.h"
+#include "node/arguments.h"
+#include "node/node.h"
+#include "reactor/libevent_io.h"
+#include "reactor/signals.h"
+
+using namespace ts;
+using namespace ts::node;
+
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitConfig = 78;
+
+// A participant costs two descriptors: its connection and its pidfd.
+void raiseDescriptorLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::optional<uid_t> uidOf(const std::string& user) {
+  const passwd* entry = user.empty() ? nullptr : ::getpwnam(user.c_str());
+  return entry ? std::optional(entry->pw_uid) : std::nullopt;
+}
+
+std::unique_ptr<Inventory> openInventory(const NodeConfig& config, const std::string& name) {
+  if (config.devices > 0) return declaredInventory(config.devices, name);
+  return openNvml();
+}
+
+// Written whole and then named, so that whoever waits for it reads all of it.
+void announce(const std::string& path, const NodeConfig& config, const std::string& name) {
+  if (path.empty()) return;
+  {
+    std::ofstream out(path + ".new");
+    out << "node=" << name << "\nsocket=" << config.socket << "\npid=" << ::getpid() << "\n";
+  }
+  KJ_SYSCALL(::rename((path + ".new").c_str(), path.c_str()));
+}
+
+class Reload {
+public:
+  Reload(LibeventPort& port, std::string path, Node& node, Log& log)
+      : signal_(port, SIGHUP), path_(std::move(path)), node_(node), log_(log) {}
+
+  kj::Promise<void> run() {
+    return signal_.next().then([this] {
+      reload();
+      return run();
+    });
+  }
+
+private:
+  void reload() {
+    if (path_.empty()) return;
+    auto loaded = loadNodeConfig(path_);
+    for (const auto& e : loaded.errors) log_.error(Line("reload-failed").add("why", e.text));
+    if (!loaded.ok()) return;  // what it runs with stays
+    bool known = false;
+    log_.setThreshold(parseLevel(loaded.value.logLevel, known));
+    node_.reconfigure(loaded.value);
+    log_.info(Line("reloaded").add("config", path_));
+  }
+
+  Signal signal_;
+  std::string path_;
+  Node& node_;
+  Log& log_;
+};
+
+int serve(const NodeConfig& config, const Arguments& arguments) {
+  bool known = false;
+  Log log(parseLevel(config.logLevel, known));
+  raiseDescriptorLimit();
+  ignoreSigpipe();
+  auto base = newEventBase();
+  LibeventPort port(base.get());
+  kj::EventLoop loop(port);
+  kj::WaitScope scope(loop);
+  auto low = newLibeventIo(port);
+  auto io = kj::newAsyncIoProvider(*low);
+
+  auto name = config.name.empty() ? hostName() : config.name;
+  auto inventory = openInventory(config, name);
+  NoneBackend none;
+  auto auth = config.auth == "none" ? newNoAuth() : newMungeAuth();
+  Workers workers;
+  Journal journal(config.stateDir);
+  auto listener = inheritedListener();
+  if (listener.get() < 0) listener = listenAt(config.socket);
+  Signal terminate(port, SIGTERM);
+  Signal interrupt(port, SIGINT);
+
+  Node node(config,
+            {.port = port,
+             .network = io->getNetwork(),
+             .workers = workers,
+             .inventory = *inventory,
+             .backends = {{"none", &none}},
+             .auth = *auth,
+             .masterUid = uidOf(config.masterUser),
+             .log = log,
+             .version = TIMESLICE_VERSION},
+            journal);
+  Reload reload(port, arguments.config, node, log);
+  auto reloading = reload.run().eagerlyEvaluate([](kj::Exception&&) {});
+  node.start(kj::mv(listener)).wait(scope);
+  announce(arguments.announce, config, name);
+  terminate.next().exclusiveJoin(interrupt.next()).wait(scope);
+  log.info(Line("stopping").add("node", name));
+  // Workers finish what they do: no state is left half moved.
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto arguments = parseArguments(argc, argv);
+  if (arguments.exit) {
+    (*arguments.exit == 0 ? std::cout : std::cerr) << arguments.text;
+    return *arguments.exit == 0 ? 0 : kExitUsage;
+  }
+  auto config = loadNodeConfig(arguments.config);
+  for (const auto& e : config.errors) std::cerr << e.text << "\n";
+  if (!config.ok()) return kExitConfig;
+  if (arguments.checkConfig) {
+    std::cout << arguments.config << ": fine\n";
+    return 0;
+  }
+  int result = kExitFailed;
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { result = serve(config.value, arguments); })) {
+    std::cerr << "tsnoded: " << sentenceOf(*e) << "\n";
+    return kExitFailed;
+  }
+  return result;
+}

@@ -1,0 +1,353 @@
+#include "node/mover.h"
+
+#include <kj/debug.h>
+
+#include <algorithm>
+
+#include "node/causes.h"
+#include "node/facts.h"
+#include "node/members.h"
+
+namespace ts::node {
+namespace {
+
+constexpr int kMaxRounds = 10;
+constexpr auto kFirstPause = 1 * kj::MILLISECONDS;
+constexpr auto kLongestPause = 100 * kj::MILLISECONDS;
+
+Bytes sum(const DeviceBytes& bytes) {
+  Bytes out = 0;
+  for (const auto& [device, n] : bytes) out += n;
+  return out;
+}
+
+std::string processText(const Member& m) { return "pid " + std::to_string(m.process.identity.pid); }
+
+// The first of several that is no success, else the last.
+Outcome worst(kj::Array<Outcome> outcomes) {
+  Outcome out;
+  for (auto& o : outcomes) {
+    out.bytes += o.bytes;
+    if (out.ok() && !o.ok()) {
+      auto bytes = out.bytes;
+      out = std::move(o);
+      out.bytes = bytes;
+    }
+  }
+  return out;
+}
+
+Outcome refusal(Cause cause, std::string detail) {
+  return {.code = Outcome::Code::Refused, .cause = cause, .detail = std::move(detail)};
+}
+
+Outcome failure(Cause cause, std::string detail) {
+  return {.code = Outcome::Code::Failed, .cause = cause, .detail = std::move(detail)};
+}
+
+Outcome goneOutcome(MemberId member) {
+  return {.code = Outcome::Code::Gone,
+          .cause = Cause::TargetGone,
+          .detail = "member " + std::to_string(std::uint64_t(member)) + " has ended"};
+}
+
+}  // namespace
+
+SnapshotBackend* Mover::backendOf(const JobName& job) const {
+  Job* j = parts_.registry.job(job);
+  auto it = j ? parts_.backends.find(j->spec.backend) : parts_.backends.end();
+  return it == parts_.backends.end() ? nullptr : it->second;
+}
+
+Member* Mover::memberOf(const JobName& job, MemberId member) {
+  auto* m = parts_.registry.member(member);
+  return m && m->job == job && !m->ended ? m : nullptr;
+}
+
+bool Mover::isBusy(const JobName& job) const {
+  Job* j = parts_.registry.job(job);
+  return j && std::ranges::any_of(j->members, [&](MemberId id) { return busy_.contains(id); });
+}
+
+Outcome Mover::withMembers(const JobName& job, Outcome outcome) {
+  for (auto* m : parts_.registry.membersOf(job)) {
+    if (!m->ended) outcome.members.push_back(factOf(*m));
+  }
+  return outcome;
+}
+
+void Mover::setResidency(Member& member, Residency residency) {
+  if (member.residency == residency) return;
+  member.residency = residency;
+  parts_.registry.record(member);
+}
+
+// One call of the backend for one member. Where the state is afterwards is what the call read.
+kj::Promise<BackendOutcome> Mover::run(MemberId id, Residency during, Call call) {
+  auto& m = *parts_.registry.member(id);
+  auto* backend = backendOf(m.job);
+  KJ_REQUIRE(backend != nullptr, "no such backend", m.job.name.c_str());
+  auto before = m.residency;
+  Target target{m.process.identity.pid};
+  if (backend->isWeightless()) return finish(id, before, call(*backend, target));
+  setResidency(m, during);
+  busy_.insert(id);
+  return parts_.workers.call<BackendOutcome>([backend, target, call] { return call(*backend, target); })
+      .then([this, id, before](BackendOutcome o) { return finish(id, before, std::move(o)); },
+            [this, id, before](kj::Exception&& e) {
+              return finish(id, before, {.code = BackendOutcome::Code::DriverError,
+                                         .detail = e.getDescription().cStr()});
+            });
+}
+
+BackendOutcome Mover::finish(MemberId id, Residency before, BackendOutcome outcome) {
+  busy_.erase(id);
+  if (auto* m = parts_.registry.member(id)) setResidency(*m, residencyOf(outcome, before));
+  return outcome;
+}
+
+// --- quiesce ------------------------------------------------------------------------------------
+
+// Members appear while others are being stopped: looked for until a look finds none that is new.
+struct Mover::Sweep {
+  JobName job;
+  Deadline deadline;
+  std::vector<MemberId> locked;  // by this order: those are let go if it fails
+  int round = 0;
+};
+
+kj::Promise<Outcome> Mover::quiesce(JobName job, kj::Duration deadline) {
+  auto sweeping = kj::heap<Sweep>();
+  sweeping->job = std::move(job);
+  sweeping->deadline =
+      std::chrono::steady_clock::now() + std::chrono::nanoseconds(deadline / kj::NANOSECONDS);
+  return sweep(kj::mv(sweeping));
+}
+
+kj::Promise<Outcome> Mover::sweep(kj::Own<Sweep> s) {
+  auto looked = parts_.roll.call(s->job);
+  return looked.then([this, s = kj::mv(s)]() mutable -> kj::Promise<Outcome> {
+    auto calls = kj::heapArrayBuilder<kj::Promise<Outcome>>(
+        parts_.registry.membersOf(s->job).size());
+    for (auto* m : parts_.registry.membersOf(s->job)) {
+      if (m->ended || m->residency != Residency::Resident) continue;
+      auto id = m->id;
+      auto call = [deadline = s->deadline](SnapshotBackend& b, const Target& t) {
+        return b.quiesce(t, deadline);
+      };
+      calls.add(run(id, Residency::Quiescing, call)
+                    .then([did = "quiesce of " + processText(*m), id, &s = *s](BackendOutcome o) {
+                      if (o.ok()) s.locked.push_back(id);
+                      if (o.code == BackendOutcome::Code::TargetGone) return Outcome{};
+                      return outcomeOf(o, did);
+                    }));
+    }
+    bool calm = calls.size() == 0;
+    auto all = kj::joinPromises(calls.finish());
+    return all.then([this, s = kj::mv(s), calm](kj::Array<Outcome> outcomes) mutable
+                    -> kj::Promise<Outcome> {
+      auto outcome = worst(kj::mv(outcomes));
+      if (outcome.ok() && calm) return withMembers(s->job, std::move(outcome));
+      if (outcome.ok() && ++s->round >= kMaxRounds) {
+        outcome = failure(Cause::Overdue, "new processes of the job appeared in " +
+                                              std::to_string(kMaxRounds) + " looks in a row");
+      }
+      if (outcome.ok()) return sweep(kj::mv(s));
+      return sweepBack(s->job, std::move(s->locked), std::move(outcome));
+    });
+  });
+}
+
+kj::Promise<Outcome> Mover::sweepBack(JobName job, std::vector<MemberId> locked, Outcome why) {
+  return releaseEach(job, std::move(locked)).then([this, job, why](Outcome released) {
+    auto out = why;
+    if (!released.ok()) out.detail += "; and then: " + released.detail;
+    return withMembers(job, std::move(out));
+  });
+}
+
+// --- release ------------------------------------------------------------------------------------
+
+kj::Promise<Outcome> Mover::release(JobName job) {
+  std::vector<MemberId> quiet;
+  for (auto* m : parts_.registry.membersOf(job)) {
+    if (m->ended) continue;
+    if (m->residency == Residency::Quiet) quiet.push_back(m->id);
+    if (m->residency == Residency::Saved) {
+      return withMembers(job, failure(Cause::DriverError,
+                                      processText(*m) + " is saved: a job runs whole or not at all"));
+    }
+  }
+  return releaseEach(job, std::move(quiet)).then([this, job](Outcome o) {
+    return withMembers(job, std::move(o));
+  });
+}
+
+kj::Promise<Outcome> Mover::releaseEach(JobName job, std::vector<MemberId> members) {
+  auto calls = kj::heapArrayBuilder<kj::Promise<Outcome>>(members.size());
+  for (auto id : members) {
+    auto* m = memberOf(job, id);
+    if (!m) continue;
+    auto call = [](SnapshotBackend& b, const Target& t) { return b.release(t); };
+    calls.add(run(id, Residency::Quiet, call)
+                  .then([did = "release of " + processText(*m)](BackendOutcome o) {
+                    if (o.code == BackendOutcome::Code::TargetGone) return Outcome{};
+                    return outcomeOf(o, did);
+                  }));
+  }
+  return kj::joinPromises(calls.finish()).then([](kj::Array<Outcome> outcomes) {
+    return worst(kj::mv(outcomes));
+  });
+}
+
+// --- save ---------------------------------------------------------------------------------------
+
+kj::Promise<Outcome> Mover::save(JobName job, MemberId member) {
+  auto* m = memberOf(job, member);
+  if (!m) return withMembers(job, goneOutcome(member));
+  if (m->residency == Residency::Saved || m->residency == Residency::Absent) {
+    return withMembers(job, {});
+  }
+  if (m->residency != Residency::Quiet) {
+    return withMembers(job, failure(Cause::DriverError, processText(*m) +
+                                                            " is not quiet and cannot be saved"));
+  }
+  auto call = [](SnapshotBackend& b, const Target& t) { return b.save(t, {}); };
+  return run(member, Residency::Saving, call)
+      .then([this, job, member, did = "save of " + processText(*m)](BackendOutcome o)
+                -> kj::Promise<Outcome> {
+        auto outcome = outcomeOf(o, did);
+        if (!outcome.ok()) return withMembers(job, std::move(outcome));
+        return measureSaved(job, member, std::move(outcome));
+      });
+}
+
+// Success from below is no evidence: the bytes must be seen to be gone.
+kj::Promise<Outcome> Mover::measureSaved(JobName job, MemberId member, Outcome moved) {
+  auto* m = memberOf(job, member);
+  if (!m) return withMembers(job, goneOutcome(member));
+  auto* backend = backendOf(job);
+  if (backend->isWeightless()) return withMembers(job, std::move(moved));
+  auto limit = backend->residueLimit();
+  auto deadline = parts_.timer.now() + parts_.freedDeadline;
+  return untilFreed(m->process.identity.pid, limit, deadline)
+      .then([this, job, member, moved, limit](DeviceBytes left) {
+        auto* m = memberOf(job, member);
+        if (!m) return withMembers(job, goneOutcome(member));
+        m->residue = left;
+        parts_.registry.record(*m);
+        if (sum(left) > limit) {
+          auto out = failure(Cause::NotReleased,
+                             processText(*m) + " is saved and still holds " +
+                                 std::to_string(sum(left)) + " bytes on its devices, allowed are " +
+                                 std::to_string(limit));
+          out.need = sum(left);
+          return withMembers(job, std::move(out));
+        }
+        parts_.bookings.saved(job, m->total(), m->bytes);
+        auto out = moved;
+        if (out.bytes == 0) out.bytes = m->total();
+        return withMembers(job, std::move(out));
+      });
+}
+
+kj::Promise<DeviceBytes> Mover::untilFreed(pid_t pid, Bytes limit, kj::TimePoint deadline) {
+  return pollFreed(pid, limit, deadline, kFirstPause);
+}
+
+kj::Promise<DeviceBytes> Mover::pollFreed(pid_t pid, Bytes limit, kj::TimePoint deadline,
+                                          kj::Duration pause) {
+  return parts_.roll.look().then([=, this](const Scan& scan) -> kj::Promise<DeviceBytes> {
+    auto left = scan.bytesOf(pid);
+    if (sum(left) <= limit || parts_.timer.now() >= deadline) return left;
+    return parts_.timer.afterDelay(pause).then([=, this] {
+      return pollFreed(pid, limit, deadline, std::min(pause * 2, kLongestPause));
+    });
+  });
+}
+
+// --- restore ------------------------------------------------------------------------------------
+
+kj::Promise<Outcome> Mover::restore(JobName job, MemberId member) {
+  auto* m = memberOf(job, member);
+  if (!m) return withMembers(job, goneOutcome(member));
+  if (m->residency == Residency::Quiet || m->residency == Residency::Resident ||
+      m->residency == Residency::Absent) {
+    return withMembers(job, {});
+  }
+  if (m->residency != Residency::Saved) {
+    return withMembers(job, failure(Cause::DriverError, processText(*m) + " is not saved"));
+  }
+  if (backendOf(job)->isWeightless()) return restoreInto(job, member, Scan{});
+  return parts_.roll.look().then(
+      [this, job, member](const Scan& scan) { return restoreInto(job, member, scan); });
+}
+
+kj::Promise<Outcome> Mover::restoreInto(JobName job, MemberId member, const Scan& scan) {
+  auto* m = memberOf(job, member);
+  if (!m) return withMembers(job, goneOutcome(member));
+  for (const auto& [device, bytes] : m->bytes) {
+    auto memory = scan.memory.find(device);
+    if (memory == scan.memory.end()) continue;
+    auto residue = m->residue.find(device);
+    auto need = bytes - std::min(bytes, residue == m->residue.end() ? 0 : residue->second);
+    if (memory->second.freeBytes >= need) continue;
+    auto out = refusal(Cause::NoDeviceMemory,
+                       "device " + std::to_string(device) + " has " +
+                           std::to_string(memory->second.freeBytes) + " bytes free, " +
+                           processText(*m) + " needs " + std::to_string(need) + "; it is held by " +
+                           holdersOf(parts_.registry, scan, device));
+    out.need = need;
+    out.free = memory->second.freeBytes;
+    return withMembers(job, std::move(out));
+  }
+  auto call = [](SnapshotBackend& b, const Target& t) { return b.restore(t, {}); };
+  return run(member, Residency::Restoring, call)
+      .then([this, job, member, did = "restore of " + processText(*m)](BackendOutcome o) {
+        auto outcome = outcomeOf(o, did);
+        auto* m = memberOf(job, member);
+        if (m && outcome.ok()) {
+          m->residue.clear();
+          parts_.registry.record(*m);
+          parts_.bookings.restored(job, m->bytes);
+          if (outcome.bytes == 0) outcome.bytes = m->total();
+        }
+        if (m && outcome.lasting) setResidency(*m, Residency::Faulted);
+        return withMembers(job, std::move(outcome));
+      });
+}
+
+// --- the rest -----------------------------------------------------------------------------------
+
+kj::Promise<Outcome> Mover::discard(MemberId member) {
+  auto* m = parts_.registry.member(member);
+  if (!m) return Outcome{};
+  auto* backend = backendOf(m->job);
+  if (!backend) return Outcome{};
+  Target target{m->process.identity.pid};
+  if (backend->isWeightless()) return outcomeOf(backend->discard(target), "discard");
+  return parts_.workers.call<BackendOutcome>([backend, target] { return backend->discard(target); })
+      .then([did = "discard of " + processText(*m)](BackendOutcome o) { return outcomeOf(o, did); });
+}
+
+kj::Promise<void> Mover::adopt(MemberId id) {
+  auto* m = parts_.registry.member(id);
+  auto* backend = m ? backendOf(m->job) : nullptr;
+  if (!backend) return kj::READY_NOW;
+  Target target{m->process.identity.pid};
+  if (backend->isWeightless()) {
+    // What it knew went with the last life of the daemon; the journal has it.
+    bool away = m->residency == Residency::Saved;
+    if (away || m->residency == Residency::Quiet) backend->quiesce(target, Deadline::max());
+    if (away) backend->save(target, {});
+    return kj::READY_NOW;
+  }
+  return parts_.workers.call<TargetState>([backend, target] { return backend->state(target); })
+      .then([this, id](TargetState state) {
+        if (auto* m = parts_.registry.member(id)) {
+          setResidency(*m, residencyOf(state, Residency::Faulted));
+        }
+      });
+}
+
+}  // namespace ts::node

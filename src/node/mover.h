@@ -1,0 +1,79 @@
+// Moves the state of members with their backends, on workers, and measures what moving came to.
+#pragma once
+
+#include <kj/async.h>
+#include <kj/timer.h>
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backend/snapshot_backend.h"
+#include "log/log.h"
+#include "node/registry.h"
+#include "node/roll.h"
+#include "node/room.h"
+#include "reactor/workers.h"
+
+namespace ts::node {
+
+// By the name that a job joins with. "turns" has none: such a job has no members.
+using Backends = std::map<std::string, SnapshotBackend*>;
+
+class Mover {
+public:
+  struct Parts {
+    Registry& registry;
+    Roll& roll;
+    Bookings& bookings;
+    Workers& workers;
+    kj::Timer& timer;
+    Log& log;
+    Backends backends;
+    kj::Duration freedDeadline = 30 * kj::SECONDS;
+  };
+  explicit Mover(Parts parts) : parts_(std::move(parts)) {}
+  KJ_DISALLOW_COPY(Mover);
+
+  // Each is one order's work. `members` of the outcome: all of the job, as they are then.
+  kj::Promise<Outcome> quiesce(JobName job, kj::Duration deadline);
+  kj::Promise<Outcome> release(JobName job);
+  kj::Promise<Outcome> save(JobName job, MemberId member);
+  kj::Promise<Outcome> restore(JobName job, MemberId member);
+  kj::Promise<Outcome> discard(MemberId member);
+
+  // A call of a backend is under way for one of these.
+  bool isBusy(const JobName& job) const;
+  bool isBusy(MemberId member) const { return busy_.contains(member); }
+  // After a restart of the daemon: reads where the state is.
+  kj::Promise<void> adopt(MemberId member);
+  SnapshotBackend* backendOf(const JobName& job) const;
+
+  // Resolves to what is left of a process's memory on its devices: as soon as it is no more than
+  // `limit`, or at the deadline. The one thing that is polled, with growing pauses.
+  kj::Promise<DeviceBytes> untilFreed(pid_t pid, Bytes limit, kj::TimePoint deadline);
+
+private:
+  using Call = std::function<BackendOutcome(SnapshotBackend&, const Target&)>;
+  struct Sweep;  // one quiesce
+
+  kj::Promise<BackendOutcome> run(MemberId member, Residency during, Call call);
+  BackendOutcome finish(MemberId member, Residency before, BackendOutcome outcome);
+  kj::Promise<Outcome> sweep(kj::Own<Sweep> sweep);
+  kj::Promise<Outcome> sweepBack(JobName job, std::vector<MemberId> locked, Outcome why);
+  kj::Promise<Outcome> releaseEach(JobName job, std::vector<MemberId> members);
+  kj::Promise<Outcome> measureSaved(JobName job, MemberId member, Outcome moved);
+  kj::Promise<Outcome> restoreInto(JobName job, MemberId member, const Scan& scan);
+  kj::Promise<DeviceBytes> pollFreed(pid_t pid, Bytes limit, kj::TimePoint deadline,
+                                     kj::Duration pause);
+  Outcome withMembers(const JobName& job, Outcome outcome);
+  Member* memberOf(const JobName& job, MemberId member);
+  void setResidency(Member& member, Residency residency);
+
+  Parts parts_;
+  std::set<MemberId> busy_;
+};
+
+}  // namespace ts::node

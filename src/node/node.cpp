@@ -1,0 +1,302 @@
+#include "node/node.h"
+
+#include <kj/debug.h>
+#include <unistd.h>
+
+#include "node/facts.h"
+
+namespace ts::node {
+namespace {
+
+constexpr auto kFirstPause = 1 * kj::MILLISECONDS;
+
+kj::Duration toKj(microseconds d) { return d.count() * kj::MICROSECONDS; }
+
+std::string text(const JobName& job) { return job.group + "/" + job.name; }
+
+std::vector<NamedDevice> namedDevices(const std::vector<GpuInfo>& gpus) {
+  std::vector<NamedDevice> out;
+  for (const auto& g : gpus) out.push_back({g.index, g.uuid});
+  return out;
+}
+
+std::set<std::string> backendNames(const Backends& backends) {
+  std::set<std::string> out{"turns"};
+  for (const auto& [name, backend] : backends) out.insert(name);
+  return out;
+}
+
+SnapshotBackend& backendByHand(const NodeConfig& config, const Backends& backends) {
+  auto it = backends.find(config.backend);
+  if (it == backends.end()) it = backends.begin();
+  KJ_REQUIRE(it != backends.end(), "a node needs a backend", config.backend.c_str());
+  return *it->second;
+}
+
+}  // namespace
+
+std::string hostName() {
+  char name[256] = {};
+  KJ_SYSCALL(::gethostname(name, sizeof(name) - 1));
+  return name;
+}
+
+Node::Node(const NodeConfig& config, World world, Records& records)
+    : config_(config),
+      world_(std::move(world)),
+      name_(config.name.empty() ? hostName() : config.name),
+      registry_(records),
+      fence_(records),
+      bookings_(config.hostBudget),
+      watch_(world_.port, [this](const Identity& identity) { processEnded(identity); }),
+      roll_(registry_, world_.inventory, world_.workers, world_.log,
+            [this](Member& m) { memberChanged(m); }),
+      link_({.node = name_, .master = config.master, .masterUid = world_.masterUid}, world_.network,
+            world_.port.timer(), world_.auth,
+            [this](std::function<void()> call) {
+              return world_.workers.call<bool>([call] { return call(), true; }).ignoreResult();
+            },
+            *this, world_.log),
+      mover_({.registry = registry_,
+              .roll = roll_,
+              .bookings = bookings_,
+              .workers = world_.workers,
+              .timer = world_.port.timer(),
+              .log = world_.log,
+              .backends = world_.backends,
+              .freedDeadline = toKj(config.freedDeadline)}),
+      preparation_({.registry = registry_,
+                    .roll = roll_,
+                    .mover = mover_,
+                    .bookings = bookings_,
+                    .workers = world_.workers,
+                    .root = ""}),
+      participants_({.registry = registry_,
+                     .link = link_,
+                     .roll = roll_,
+                     .watch = watch_,
+                     .timer = world_.port.timer(),
+                     .log = world_.log,
+                     .find = [this](ConnectionId id) { return find(id); },
+                     .settle = [this](const JobName& job) { settle(job); },
+                     .reconnectGrace = world_.reconnectGrace}),
+      orders_({.registry = registry_,
+               .fence = fence_,
+               .bookings = bookings_,
+               .mover = mover_,
+               .preparation = preparation_,
+               .participants = participants_,
+               .link = link_,
+               .watch = watch_,
+               .timer = world_.port.timer(),
+               .log = world_.log,
+               .saveDeadline = toKj(config.saveDeadline),
+               .restoreDeadline = toKj(config.restoreDeadline),
+               .delay = toKj(config.orderDelay),
+               .saveBeforeKill = config.saveBeforeKill}),
+      byPid_({.registry = registry_,
+              .roll = roll_,
+              .mover = mover_,
+              .workers = world_.workers,
+              .timer = world_.port.timer(),
+              .log = world_.log,
+              .backend = backendByHand(config, world_.backends),
+              .find = [this](ConnectionId id) { return find(id); }}),
+      reception_({.participants = participants_,
+                  .byPid = byPid_,
+                  .devices = namedDevices(roll_.devices()),
+                  .backends = backendNames(world_.backends),
+                  .defaultBackend = config.backend,
+                  .status = [this] { return status(); },
+                  .doctor = [this](ConnectionId c, std::uint64_t r) { doctor(c, r); }}),
+      tasks_(*this) {}
+
+kj::Promise<void> Node::start(kj::AutoCloseFd listener) {
+  // The socket is there before we are ready: who connects meanwhile waits in its backlog.
+  return adopt().then([this, listener = kj::mv(listener)]() mutable {
+    server_ = std::make_unique<LocalServer>(world_.port, kj::mv(listener), reception_, world_.log);
+    link_.start();
+    world_.log.info(Line("ready")
+                        .add("node", name_)
+                        .add("socket", config_.socket)
+                        .add("devices", std::uint64_t(roll_.devices().size()))
+                        .add("jobs", std::uint64_t(registry_.jobs().size())));
+  });
+}
+
+// What an earlier life left is looked at and reported; nothing is moved.
+kj::Promise<void> Node::adopt() {
+  std::vector<Identity> ended;
+  for (const auto& [id, p] : registry_.participants()) {
+    if (!p.departed && !watch_.add(p.process.identity)) ended.push_back(p.process.identity);
+  }
+  kj::Vector<kj::Promise<void>> reads;
+  for (const auto& [id, m] : registry_.members()) {
+    if (watch_.add(m.process.identity)) reads.add(mover_.adopt(id));
+    else ended.push_back(m.process.identity);
+  }
+  return kj::joinPromises(reads.releaseAsArray())
+      .then([this] { return roll_.look(); })
+      .then([this, ended = std::move(ended)](const Scan& scan) {
+        for (const auto& [device, memory] : scan.memory) free_[device] = memory.freeBytes;
+        for (const auto& identity : ended) processEnded(identity);
+      });
+}
+
+kj::Promise<void> Node::stop() {
+  if (server_) server_->stopListening();
+  return tasks_.onEmpty();
+}
+
+void Node::reconfigure(const NodeConfig& config) {
+  config_.hostBudget = config.hostBudget;
+  bookings_.setBudget(config.hostBudget);
+}
+
+void Node::report(wire::NodeReport::Builder out) {
+  std::vector<DeviceFact> devices;
+  for (const auto& gpu : roll_.devices()) {
+    auto it = free_.find(gpu.index);
+    devices.push_back({gpu, it == free_.end() ? 0 : it->second});
+  }
+  toWire(name_, devices, registry_, out);
+  participants_.reported();
+  for (const auto& [id, m] : registry_.members()) {
+    if (!m.ended) continue;
+    link_.tell([id = id](wire::NodeSession::Client& session) {
+      auto call = session.memberDiedRequest();
+      call.setMember(std::uint64_t(id));
+      return call.send().ignoreResult();
+    });
+  }
+}
+
+// --- members ------------------------------------------------------------------------------------
+
+void Node::memberChanged(Member& member) {
+  if (!watch_.add(member.process.identity)) {
+    // It ended between being seen and being watched.
+    tasks_.add(kj::evalLater([this, identity = member.process.identity] {
+      processEnded(identity);
+    }));
+  }
+  link_.tell([this, id = member.id](wire::NodeSession::Client& session) -> kj::Promise<void> {
+    auto* m = registry_.member(id);
+    if (!m) return kj::READY_NOW;
+    auto call = session.memberSeenRequest();
+    toWire(m->job, call.initKey());
+    toWire(*m, call.initFact());
+    return call.send().ignoreResult();
+  });
+}
+
+void Node::processEnded(const Identity& identity) {
+  if (auto* m = registry_.memberOf(identity)) memberEnded(*m);
+  participants_.processEnded(identity);
+}
+
+void Node::memberEnded(Member& m) {
+  if (m.ended) return;
+  world_.log.info(Line("member-died")
+                      .add("job", text(m.job))
+                      .add("pid", std::int64_t(m.process.identity.pid)));
+  m.ended = true;
+  registry_.record(m);
+  auto id = m.id;
+  link_.tell([id](wire::NodeSession::Client& session) {
+    auto call = session.memberDiedRequest();
+    call.setMember(std::uint64_t(id));
+    return call.send().ignoreResult();
+  });
+  tasks_.add(clearMember(id));
+}
+
+// A device is clear when it was measured so, not when a process has ended.
+kj::Promise<void> Node::clearMember(MemberId id) {
+  auto& m = *registry_.member(id);
+  auto* backend = mover_.backendOf(m.job);
+  auto discarded = mover_.discard(id).ignoreResult();
+  if (!backend || backend->isWeightless()) {
+    return discarded.then([this, id] { memberCleared(id); });
+  }
+  auto forever = world_.port.timer().now() + 3600 * 24 * 365 * kj::SECONDS;
+  return discarded
+      .then([this, pid = m.process.identity.pid, forever] {
+        return mover_.untilFreed(pid, 0, forever);
+      })
+      .then([this, id](DeviceBytes) { memberCleared(id); });
+}
+
+void Node::memberCleared(MemberId id) {
+  auto* m = registry_.member(id);
+  if (!m) return;
+  auto job = m->job;
+  registry_.erase(id);
+  link_.tell([id](wire::NodeSession::Client& session) {
+    auto call = session.memberClearedRequest();
+    call.setMember(std::uint64_t(id));
+    return call.send().ignoreResult();
+  });
+  settle(job);
+}
+
+void Node::settle(const JobName& name) {
+  Job* job = registry_.job(name);
+  if (!job) return;
+  auto* backend = mover_.backendOf(name);
+  if (backend && backend->isWeightless()) {
+    // With the backend `none` a member is what a participant is, and goes with it.
+    for (auto* m : registry_.membersOf(name)) {
+      if (!registry_.participantOf(m->process.identity)) memberEnded(*m);
+    }
+  }
+  if (!job->participants.empty() || !job->members.empty()) return;
+  world_.log.info(Line("job-ended").add("job", text(name)));
+  fence_.forget(name);
+  bookings_.drop(name);
+  registry_.eraseJob(name);
+  link_.tell([name](wire::NodeSession::Client& session) {
+    auto call = session.jobEndedRequest();
+    toWire(name, call.initKey());
+    return call.send().ignoreResult();
+  });
+}
+
+// --- status -------------------------------------------------------------------------------------
+
+std::string Node::status() const {
+  auto overdue = orders_.overdue();
+  return "node " + name_ + ", master " + (link_.isUp() ? "up" : link_.whyDown()) + ", " +
+         std::to_string(registry_.jobs().size()) + " jobs" +
+         (overdue.empty() ? "" : ", OVERDUE " + overdue.front());
+}
+
+Health Node::health() const {
+  return {.name = name_,
+          .version = world_.version,
+          .master = link_.isUp() ? "up" : link_.whyDown(),
+          .overdue = orders_.overdue(),
+          .savedBytes = registry_.savedBytes()};
+}
+
+void Node::doctor(ConnectionId connection, std::uint64_t request) {
+  tasks_.add(world_.workers
+                 .call<std::string>([config = config_, health = health(),
+                                     &inventory = world_.inventory, backends = world_.backends] {
+                   return examine(config, health, inventory, backends);
+                 })
+                 .then([this, connection, request](const std::string& found) {
+                   auto* c = find(connection);
+                   if (!c) return;
+                   tsl_reply r{};
+                   r.status = TSL_OK;
+                   r.bytes = found.size();
+                   c->reply(request, r, textAsFile(found));
+                 }));
+}
+
+void Node::taskFailed(kj::Exception&& exception) {
+  world_.log.error(Line("node-task-failed").add("why", sentenceOf(exception)));
+}
+
+}  // namespace ts::node

@@ -1,0 +1,93 @@
+// A whole node daemon on a loop: everything that main() and the tests put together.
+#pragma once
+
+#include <kj/async-io.h>
+
+#include <memory>
+#include <optional>
+
+#include "config/config.h"
+#include "node/by_pid.h"
+#include "node/doctor.h"
+#include "node/orders.h"
+#include "node/reception.h"
+
+namespace ts::node {
+
+class Node final : private MasterLinkHost, private kj::TaskSet::ErrorHandler {
+public:
+  // What comes from outside. Everything outlives the node.
+  struct World {
+    LibeventPort& port;
+    kj::Network& network;
+    Workers& workers;
+    Inventory& inventory;
+    Backends backends;  // and "turns", which needs none
+    Auth& auth;
+    std::optional<uid_t> masterUid;
+    Log& log;
+    std::string version;
+    kj::Duration reconnectGrace = 5 * kj::SECONDS;
+  };
+  Node(const NodeConfig& config, World world, Records& records);
+  KJ_DISALLOW_COPY(Node);
+
+  // Reads where the state of what an earlier life left is, listens and calls the master.
+  kj::Promise<void> start(kj::AutoCloseFd listener);
+  // No more is taken in. Resolves when no backend call is under way.
+  kj::Promise<void> stop();
+  // What may change while it runs: deadlines, budget.
+  void reconfigure(const NodeConfig& config);
+
+  const Registry& registry() const { return registry_; }
+  const MasterLink& link() const { return link_; }
+  const Orders& orders() const { return orders_; }
+  std::size_t connections() const { return server_ ? server_->connections() : 0; }
+
+private:
+  // MasterLinkHost
+  Generation highestGeneration() override { return registry_.generation(); }
+  wire::NodeDaemon::Client newDaemon() override { return orders_.newDaemon(); }
+  void report(wire::NodeReport::Builder out) override;
+  void sessionBegan(const Generation& generation) override { orders_.sessionBegan(generation); }
+  void linkSettled() override { participants_.linkSettled(); }
+  void linkLost() override { participants_.linkLost(); }
+
+  void taskFailed(kj::Exception&& exception) override;
+  void memberChanged(Member& member);
+  void processEnded(const Identity& identity);
+  void memberEnded(Member& member);
+  kj::Promise<void> clearMember(MemberId member);
+  void memberCleared(MemberId member);
+  void settle(const JobName& job);
+  kj::Promise<void> adopt();
+  void refreshDevices();
+  Health health() const;
+  void doctor(ConnectionId connection, std::uint64_t request);
+  std::string status() const;
+  Connection* find(ConnectionId id) { return server_ ? server_->find(id) : nullptr; }
+
+  NodeConfig config_;
+  World world_;
+  std::string name_;
+  Registry registry_;
+  Fence fence_;
+  Bookings bookings_;
+  Watch watch_;
+  Roll roll_;
+  MasterLink link_;
+  Mover mover_;
+  Preparation preparation_;
+  Participants participants_;
+  Orders orders_;
+  ByPid byPid_;
+  Reception reception_;
+  std::unique_ptr<LocalServer> server_;
+  DeviceBytes free_;  // as last measured, for the report
+  kj::TaskSet tasks_;
+};
+
+// The name of this machine.
+std::string hostName();
+
+}  // namespace ts::node

@@ -1,0 +1,289 @@
+#include "node/orders.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "node/causes.h"
+#include "node/facts.h"
+
+namespace ts::node {
+namespace {
+
+std::string text(const JobName& job) { return job.group + "/" + job.name; }
+std::string text(const Epoch& e) {
+  return std::to_string(e.generation) + "." + std::to_string(e.counter);
+}
+std::uint64_t number(OperationId id) { return std::uint64_t(id); }
+std::uint64_t micros(kj::Duration d) { return std::uint64_t(d / kj::MICROSECONDS); }
+
+Outcome refusal(Cause cause, std::string detail) {
+  return {.code = Outcome::Code::Refused, .cause = cause, .detail = std::move(detail)};
+}
+
+}  // namespace
+
+// --- admission ----------------------------------------------------------------------------------
+
+bool Orders::isBusy(const Order& order) const {
+  return std::ranges::any_of(running_, [&](const auto& entry) {
+    const Order& other = entry.second.order;
+    if (!other.moves || other.job != order.job) return false;
+    return order.member == MemberId{} || other.member == MemberId{} ||
+           other.member == order.member;
+  });
+}
+
+Outcome Orders::busy(const Order& order) const {
+  for (const auto& [serial, running] : running_) {
+    if (running.order.job != order.job) continue;
+    return refusal(Cause::Busy, std::string(running.order.verb) + " " + text(order.job) +
+                                    " runs since " +
+                                    std::to_string(micros(parts_.timer.now() - running.since)) +
+                                    " us, as operation " +
+                                    std::to_string(number(running.order.operation)));
+  }
+  return refusal(Cause::Busy, "a call of the backend for " + text(order.job) + " is under way");
+}
+
+kj::Promise<Outcome> Orders::obey(Order order, Run run) {
+  using Kind = Fence::Decision::Kind;
+  if (!parts_.registry.job(order.job)) {
+    return Outcome{.code = Outcome::Code::Gone,
+                   .cause = Cause::TargetGone,
+                   .detail = "nothing of job " + text(order.job) + " is on this node"};
+  }
+  auto known = parts_.fence.look(order.job, order.operation);
+  if (known.kind == Kind::Repeated) {
+    auto outcome = known.outcome;
+    for (auto* m : parts_.registry.membersOf(order.job)) {
+      if (!m->ended) outcome.members.push_back(factOf(*m));
+    }
+    return outcome;
+  }
+  if (known.kind == Kind::Stale) {
+    return refusal(Cause::Stale, "operation " + std::to_string(number(order.operation)) +
+                                     " is older than " + std::to_string(number(known.last)) +
+                                     ", the last of job " + text(order.job));
+  }
+  if (known.kind == Kind::Running) {
+    if (auto* running = find(order)) running->owed = session_;
+    return busy(order);
+  }
+  if (order.moves && isBusy(order)) return busy(order);
+  return start(std::move(order), std::move(run));
+}
+
+Orders::Running* Orders::find(const Order& order) {
+  auto it = std::ranges::find_if(running_, [&](const auto& entry) {
+    return entry.second.order.operation == order.operation && entry.second.order.job == order.job;
+  });
+  return it == running_.end() ? nullptr : &it->second;
+}
+
+kj::Promise<Outcome> Orders::start(Order order, Run run) {
+  parts_.fence.admit(order.job, order.operation);
+  if (parts_.log.enabled(Level::Debug)) {
+    parts_.log.debug(Line(order.verb)
+                         .add("job", text(order.job))
+                         .add("operation", number(order.operation)));
+  }
+  auto serial = ++serial_;
+  auto& running = running_[serial];
+  running.order = std::move(order);
+  running.generation = parts_.registry.generation();
+  running.since = parts_.timer.now();
+  bool isWatched = running.order.limit > 0 * kj::SECONDS;
+  auto late = isWatched ? watch(serial) : kj::Promise<Outcome>(kj::NEVER_DONE);
+  auto work = parts_.delay > 0 * kj::SECONDS
+                  ? parts_.timer.afterDelay(parts_.delay).then(std::move(run))
+                  : kj::evalNow(run);
+  auto done = work.catch_([](kj::Exception&& e) {
+                    return Outcome{.code = Outcome::Code::Failed,
+                                   .cause = Cause::DriverError,
+                                   .detail = sentenceOf(e)};
+                  })
+                  .then([this, serial](Outcome outcome) {
+                    return ended(serial, std::move(outcome));
+                  })
+                  .fork();
+  // Goes on when the caller's connection breaks: nothing that moves state is abandoned.
+  tasks_.add(done.addBranch().ignoreResult());
+  return isWatched ? done.addBranch().exclusiveJoin(kj::mv(late)) : done.addBranch();
+}
+
+Outcome Orders::ended(std::uint64_t serial, Outcome outcome) {
+  auto running = running_.extract(serial);
+  const Running& r = running.mapped();
+  auto id = r.order.operation;
+  bool isOurs = r.generation == parts_.registry.generation();
+  if (isOurs) parts_.fence.finished(r.order.job, id, outcome);
+  bool well = outcome.ok() || outcome.code == Outcome::Code::Refused;
+  if (!well || parts_.log.enabled(Level::Debug)) {
+    auto line = Line("order-ended");
+    line.add("order", r.order.verb)
+        .add("job", text(r.order.job))
+        .add("operation", number(id))
+        .add("took_us", micros(parts_.timer.now() - r.since))
+        .add("bytes", outcome.bytes);
+    if (!outcome.ok()) line.add("why", sentenceFor(outcome));
+    well ? parts_.log.debug(line) : parts_.log.warning(line);
+  }
+  // Whoever lost its connection meanwhile repeats the order and is answered from the record.
+  if (isOurs && r.owed == session_) tellFinished(id, outcome);
+  return outcome;
+}
+
+// --- sessions -----------------------------------------------------------------------------------
+
+void Orders::sessionBegan(const Generation& generation) {
+  if (generation == parts_.registry.generation()) return;
+  parts_.registry.setGeneration(generation);
+  parts_.fence.newGeneration();
+  parts_.bookings.clear();
+}
+
+void Orders::tellFinished(OperationId id, const Outcome& outcome) {
+  parts_.link.tell([this, id, outcome](wire::NodeSession::Client& session) {
+    auto call = session.finishedRequest();
+    call.setOperation(number(id));
+    toWire(outcome, parts_.registry, call.initOutcome());
+    return call.send().ignoreResult();
+  });
+}
+
+// Nothing is killed in mid-call: past its deadline the order is answered, and awaited in the background.
+kj::Promise<Outcome> Orders::watch(std::uint64_t serial) {
+  auto& running = running_.at(serial);
+  auto paf = kj::newPromiseAndFulfiller<Outcome>();
+  running.late = kj::mv(paf.fulfiller);
+  running.watchdog = parts_.timer.afterDelay(running.order.limit)
+                         .then([this, serial] { runsLate(serial); })
+                         .eagerlyEvaluate([this](kj::Exception&& e) { taskFailed(kj::mv(e)); });
+  return kj::mv(paf.promise);
+}
+
+void Orders::runsLate(std::uint64_t serial) {
+  auto& running = running_.at(serial);
+  running.overdue = true;
+  running.owed = session_;
+  auto since = micros(parts_.timer.now() - running.since);
+  parts_.log.warning(Line("overdue")
+                         .add("order", running.order.verb)
+                         .add("job", text(running.order.job))
+                         .add("operation", number(running.order.operation))
+                         .add("running_us", since));
+  running.late->fulfill(refusal(Cause::Overdue, std::string(running.order.verb) + " of " +
+                                                    text(running.order.job) + " runs since " +
+                                                    std::to_string(since) + " us and goes on"));
+}
+
+std::vector<std::string> Orders::overdue() const {
+  std::vector<std::string> out;
+  for (const auto& [id, r] : running_) {
+    if (!r.overdue) continue;
+    out.push_back(std::string(r.order.verb) + " " + text(r.order.job) + " runs for " +
+                  std::to_string(micros(parts_.timer.now() - r.since) / 1000000) + " s");
+  }
+  return out;
+}
+
+void Orders::taskFailed(kj::Exception&& exception) {
+  parts_.log.error(Line("order-failed").add("why", sentenceOf(exception)));
+}
+
+// --- grants -------------------------------------------------------------------------------------
+
+Outcome Orders::deviceTaken(const GrantOrder& order) const {
+  for (auto device : order.devices) {
+    const JobName* holder = parts_.registry.grantedTo(device);
+    if (holder && *holder != order.job) {
+      return refusal(Cause::Blocked, "device " + std::to_string(device) + " is granted to " +
+                                         text(*holder) + ", not to be granted to " +
+                                         text(order.job));
+    }
+    if (order.epoch < parts_.registry.highest(device)) {
+      return refusal(Cause::Stale, "epoch " + text(order.epoch) + " is older than " +
+                                       text(parts_.registry.highest(device)) +
+                                       ", the last on device " + std::to_string(device));
+    }
+  }
+  return {};
+}
+
+kj::Promise<Outcome> Orders::grant(const GrantOrder& order) {
+  auto taken = deviceTaken(order);
+  if (!taken.ok()) return taken;
+  parts_.registry.setGrant(order.job, {order.epoch, order.devices});
+  parts_.bookings.drop(order.job);
+  return parts_.mover.release(order.job).then([this, order](Outcome outcome) {
+    // What cannot be unlocked is not entered: the master says what becomes of the job.
+    if (!outcome.ok()) return outcome;
+    parts_.participants.granted(order);
+    return outcome;
+  });
+}
+
+Outcome Orders::endSlice(const JobName& job, const Epoch& epoch) {
+  Job* j = parts_.registry.job(job);
+  if (!j->grant || j->grant->epoch > epoch) return {};  // another has been granted since
+  parts_.registry.clearGrant(job);
+  parts_.participants.sliceEnded(job, epoch);
+  return {};
+}
+
+// --- kill ---------------------------------------------------------------------------------------
+
+kj::Promise<Outcome> Orders::kill(JobName job, std::string why) {
+  // A job in the middle of a call that hangs is ended all the same.
+  bool clear = parts_.saveBeforeKill && !parts_.mover.isBusy(job);
+  auto before = clear ? clearBeforeKill(job) : kj::Promise<void>(kj::READY_NOW);
+  return before.then([this, job, why] {
+    signalAll(job, why);
+    return Outcome{};
+  });
+}
+
+// On some drivers the death of a process that was restored takes the machine down, unless its state is
+// off the device first.
+kj::Promise<void> Orders::clearBeforeKill(JobName job) {
+  constexpr auto kQuiesce = 10 * kj::SECONDS;
+  return atMost(kQuiesce + kQuiesce / 2, parts_.mover.quiesce(job, kQuiesce)).then([this, job] {
+    kj::Vector<kj::Promise<void>> saves;
+    for (auto* m : parts_.registry.membersOf(job)) {
+      if (m->ended || m->residency != Residency::Quiet) continue;
+      saves.add(atMost(parts_.saveDeadline, parts_.mover.save(job, m->id)));
+    }
+    return kj::joinPromises(saves.releaseAsArray());
+  });
+}
+
+// The work goes on beyond the limit, and is no longer waited for.
+kj::Promise<void> Orders::atMost(kj::Duration limit, kj::Promise<Outcome> work) {
+  auto done = work.ignoreResult().fork();
+  tasks_.add(done.addBranch());
+  return done.addBranch().exclusiveJoin(parts_.timer.afterDelay(limit));
+}
+
+void Orders::signalAll(const JobName& job, const std::string& why) {
+  Job* j = parts_.registry.job(job);
+  if (!j) return;
+  std::set<Identity> targets;
+  for (auto id : j->members) targets.insert(parts_.registry.member(id)->process.identity);
+  for (auto id : j->participants) {
+    targets.insert(parts_.registry.participant(id)->process.identity);
+  }
+  for (const auto& target : targets) {
+    int pidfd = parts_.watch.pidfd(target);
+    if (pidfd < 0) continue;  // has ended
+    int error = signalPidfd(pidfd, SIGKILL);
+    parts_.log.warning(Line("kill")
+                           .add("job", text(job))
+                           .add("pid", std::int64_t(target.pid))
+                           .add("why", why)
+                           .add("error", std::int64_t(error)));
+  }
+}
+
+}  // namespace ts::node

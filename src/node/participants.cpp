@@ -1,0 +1,290 @@
+#include "node/participants.h"
+
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "node/causes.h"
+#include "node/facts.h"
+
+// Joining, leaving, and who sits where. Turns are in slices.cpp.
+namespace ts::node {
+namespace {
+
+std::string text(const JobName& job) { return job.group + "/" + job.name; }
+
+bool sameNames(const JobName& wanted, const JobName& has) { return wanted == has; }
+
+// Why a join does not fit the job that is here already, or nothing.
+std::string conflict(const JobSpec& wanted, const JobSpec& has) {
+  auto differs = [&](const char* what, const std::string& a, const std::string& b) {
+    return "job " + text(has.key) + " has " + what + " " + b + ", this join says " + a;
+  };
+  if (wanted.gang != has.gang) {
+    return differs("gang", std::to_string(wanted.gang), std::to_string(has.gang));
+  }
+  if (wanted.backend != has.backend) return differs("backend", wanted.backend, has.backend);
+  return "";
+}
+
+}  // namespace
+
+Participants::Participants(Parts parts)
+    : parts_(std::move(parts)), registry_(parts_.registry), tasks_(*this) {
+  for (const auto& [id, p] : registry_.participants()) {
+    if (!p.departed) seats_[id];
+  }
+}
+
+const Participant* Participants::of(const Connection& connection) {
+  auto it = sitting_.find(connection.id());
+  return it == sitting_.end() ? nullptr : registry_.participant(it->second);
+}
+
+void Participants::sit(Participant& p, Connection& connection) {
+  auto& seat = seats_[p.id];
+  if (seat.connection) sitting_.erase(*seat.connection);
+  seat.connection = connection.id();
+  sitting_[connection.id()] = p.id;
+}
+
+void Participants::answer(ParticipantId id, std::uint64_t request, tsl_status status,
+                          std::string_view detail) {
+  auto& seat = seats_[id];
+  if (!seat.connection || request == 0) return;
+  if (auto* c = parts_.find(*seat.connection)) c->reply(request, status, detail);
+}
+
+tsl_reply Participants::sliceReply(const Epoch& epoch) const {
+  tsl_reply r{};
+  r.status = TSL_OK;
+  r.epoch_generation = epoch.generation;
+  r.epoch_counter = epoch.counter;
+  return r;
+}
+
+// --- join ---------------------------------------------------------------------------------------
+
+void Participants::join(Connection& from, std::uint64_t request, JoinRequest what) {
+  if (auto* p = registry_.participantOf(from.peer().process.identity)) {
+    return joinAgain(from, request, what, *p);
+  }
+  joinAnew(from, request, what);
+}
+
+void Participants::joinAgain(Connection& from, std::uint64_t request, const JoinRequest& what,
+                             Participant& p) {
+  auto& seat = seats_[p.id];
+  auto* old = seat.connection ? parts_.find(*seat.connection) : nullptr;
+  // The end of the old connection may be read later than the first message of the new one.
+  bool living = old && !old->hungUp();
+  if (living || !sameNames(what.spec.key, p.job)) {
+    return from.reply(request, TSL_ALREADY_JOINED,
+                      "process " + std::to_string(p.process.identity.pid) +
+                          " is a participant of " + text(p.job) + " already" +
+                          (living ? "" : "; it must leave before it joins another job"));
+  }
+  sit(p, from);
+  if (!p.joined) {  // its first join is still with the master: that one answers
+    seat.joining = request;
+    return;
+  }
+  parts_.log.info(Line("rejoin").add("job", text(p.job)).add(
+      "pid", std::int64_t(p.process.identity.pid)));
+  from.reply(request, sliceReply(p.entered.value_or(Epoch{})));
+  if (seat.asked && p.entered) askToYield(p.job, *p.entered);
+}
+
+void Participants::joinAnew(Connection& from, std::uint64_t request, const JoinRequest& what) {
+  Job* job = registry_.job(what.spec.key);
+  if (job && job->spec.uid != what.spec.uid) {
+    parts_.log.warning(Line("join-refused")
+                           .add("job", text(what.spec.key))
+                           .add("uid", std::int64_t(what.spec.uid)));
+    return from.reply(request, TSL_PERMISSION,
+                      "job " + text(what.spec.key) + " belongs to uid " +
+                          std::to_string(job->spec.uid) + ", uid " +
+                          std::to_string(what.spec.uid) + " may not join it");
+  }
+  auto why = job ? conflict(what.spec, job->spec) : "";
+  if (!why.empty()) return from.reply(request, TSL_INVALID, why);
+  if (parts_.link.isUnsettled()) {
+    pending_.push_back({from.id(), request, what});
+    return;
+  }
+  if (!parts_.link.isUp()) return from.reply(request, TSL_MASTER_DOWN, parts_.link.whyDown());
+  auto identity = from.peer().process.identity;
+  if (!parts_.watch.add(identity)) {
+    return from.reply(request, TSL_NO_SUCH_PROCESS,
+                      "process " + std::to_string(identity.pid) + " has ended");
+  }
+  if (!job) registry_.addJob(what.spec);
+  auto& p = registry_.add({.id = ParticipantId{registry_.newId()},
+                           .job = what.spec.key,
+                           .process = from.peer().process,
+                           .devices = what.devices});
+  sit(p, from);
+  seats_[p.id].joining = request;
+  askToJoin(p);
+}
+
+void Participants::askToJoin(Participant& p) {
+  auto asking = parts_.link.session().joinRequest();
+  toWire(registry_.job(p.job)->spec, asking.initSpec());
+  toWire(p, asking.initParticipant());
+  tasks_.add(asking.send().then(
+      [this, id = p.id](auto response) {
+        joinAnswered(id, fromWire(response.getOutcome(), NodeId{}));
+      },
+      [this, id = p.id](kj::Exception&& e) {
+        bool lost = e.getType() == kj::Exception::Type::DISCONNECTED;
+        joinFailed(id, lost ? TSL_MASTER_DOWN : TSL_INTERNAL, sentenceOf(e));
+      }));
+}
+
+void Participants::joinAnswered(ParticipantId id, const Outcome& outcome) {
+  auto* p = registry_.participant(id);
+  if (!p) return;
+  if (!outcome.ok()) return joinFailed(id, statusOf(outcome.cause), sentenceFor(outcome));
+  p->joined = true;
+  registry_.record(*p);
+  if (p->departed) return tellLeft(id);  // meanwhile
+  parts_.log.info(Line("join")
+                      .add("job", text(p->job))
+                      .add("pid", std::int64_t(p->process.identity.pid))
+                      .add("uid", std::int64_t(p->process.uid)));
+  // Its members are known to the master before it can ask for a turn.
+  parts_.roll.then(p->job, [this, id] {
+    auto& seat = seats_[id];
+    answer(id, std::exchange(seat.joining, 0), TSL_OK, "");
+  });
+}
+
+void Participants::joinFailed(ParticipantId id, tsl_status status, const std::string& why) {
+  auto* p = registry_.participant(id);
+  if (!p) return;
+  answer(id, std::exchange(seats_[id].joining, 0), status, why);
+  parts_.log.info(Line("join-refused").add("job", text(p->job)).add("why", why));
+  gone(id);
+}
+
+void Participants::linkSettled() {
+  for (auto& waiting : std::exchange(pending_, {})) {
+    if (auto* c = parts_.find(waiting.connection)) join(*c, waiting.request, waiting.what);
+  }
+}
+
+// --- leave --------------------------------------------------------------------------------------
+
+Participant* Participants::at(const Connection& from, std::uint64_t request) {
+  auto it = sitting_.find(from.id());
+  auto* p = it == sitting_.end() ? nullptr : registry_.participant(it->second);
+  if (p && p->joined) return p;
+  const_cast<Connection&>(from).reply(
+      request, TSL_NOT_JOINED,
+      "process " + std::to_string(from.peer().process.identity.pid) +
+          " has not joined on this connection: join first");
+  return nullptr;
+}
+
+void Participants::leave(Connection& from, std::uint64_t request) {
+  auto* p = at(from, request);
+  if (!p) return;
+  if (p->wait) giveUp(p->id, p->wait->request, TSL_CANCELLED, "this process left");
+  if (p->entered) giveBack(*p, *p->entered);
+  parts_.log.info(Line("leave").add("job", text(p->job)).add(
+      "pid", std::int64_t(p->process.identity.pid)));
+  from.reply(request, TSL_OK, "");
+  depart(*p, false);
+}
+
+void Participants::closed(Connection& connection) {
+  std::erase_if(pending_, [&](const Pending& w) { return w.connection == connection.id(); });
+  auto it = sitting_.find(connection.id());
+  if (it == sitting_.end()) return;
+  auto id = it->second;
+  sitting_.erase(it);
+  auto& seat = seats_[id];
+  seat.connection.reset();
+  seat.joining = seat.waiting = 0;
+  auto* p = registry_.participant(id);
+  if (!p || !p->wait) return;
+  // It may come back and go on waiting. If it does not, nobody shall hold a turn that nobody knows of.
+  seat.timer = parts_.timer.afterDelay(parts_.reconnectGrace)
+                   .then([this, id, request = p->wait->request] {
+                     giveUp(id, request, TSL_CANCELLED, "");
+                   })
+                   .eagerlyEvaluate([this](kj::Exception&& e) { taskFailed(kj::mv(e)); });
+}
+
+void Participants::processEnded(const Identity& identity) {
+  auto* p = registry_.participantOf(identity);
+  if (!p) return;
+  parts_.log.info(Line("participant-died")
+                      .add("job", text(p->job))
+                      .add("pid", std::int64_t(identity.pid)));
+  depart(*p, true);
+}
+
+void Participants::depart(Participant& p, bool died) {
+  if (p.wait) endWait(p, false);
+  p.departed = true;
+  p.died = died;
+  registry_.record(p);
+  auto id = p.id;
+  auto& seat = seats_[id];
+  if (seat.connection) sitting_.erase(*seat.connection);
+  seat = {};
+  if (p.joined) parts_.roll.then(p.job, [this, id] { tellLeft(id); });
+}
+
+void Participants::tellLeft(ParticipantId id) {
+  auto* p = registry_.participant(id);
+  if (!p || seats_[id].leaving) return;
+  seats_[id].leaving = true;
+  parts_.link.tell([this, id, died = p->died](wire::NodeSession::Client& session) {
+    auto call = session.leftRequest();
+    call.setParticipant(std::uint64_t(id));
+    call.setDied(died);
+    return call.send().then([this, id](auto&&) { gone(id); });
+  });
+}
+
+// Nothing is owed to anybody any more.
+void Participants::gone(ParticipantId id) {
+  auto* p = registry_.participant(id);
+  if (!p) return;
+  auto job = p->job;
+  auto& seat = seats_[id];
+  if (seat.connection) sitting_.erase(*seat.connection);
+  seats_.erase(id);
+  std::erase_if(withdrawn_, [&](const auto& w) { return w.second == id; });
+  registry_.erase(id);
+  parts_.settle(job);
+}
+
+void Participants::reported() {
+  for (auto& [id, seat] : seats_) {
+    seat.leaving = false;
+    seat.told = true;
+  }
+  for (const auto& [id, p] : registry_.participants()) {
+    if (p.untold) tellYield(id);
+    if (p.departed && p.joined) tellLeft(id);
+  }
+}
+
+void Participants::linkLost() {
+  std::vector<std::pair<ParticipantId, RequestId>> tries;
+  for (const auto& [id, p] : registry_.participants()) {
+    if (p.wait && p.wait->tryOnly) tries.emplace_back(id, p.wait->request);
+  }
+  for (auto [id, request] : tries) giveUp(id, request, TSL_MASTER_DOWN, parts_.link.whyDown());
+}
+
+void Participants::taskFailed(kj::Exception&& exception) {
+  parts_.log.error(Line("participant-task-failed").add("why", sentenceOf(exception)));
+}
+
+}  // namespace ts::node

@@ -1,0 +1,145 @@
+#include "node/preparation.h"
+
+#include <algorithm>
+
+#include "node/facts.h"
+#include "node/host_memory.h"
+#include "node/members.h"
+
+namespace ts::node {
+namespace {
+
+// A cgroup over several jobs bounds them together.
+void merge(std::vector<HostLimit>& into, std::vector<HostLimit> more) {
+  for (auto& limit : more) {
+    auto same = std::ranges::find(into, limit.name, &HostLimit::name);
+    if (same == into.end()) {
+      into.push_back(std::move(limit));
+      continue;
+    }
+    same->room = std::min(same->room, limit.room);
+    same->jobs.insert(same->jobs.end(), limit.jobs.begin(), limit.jobs.end());
+  }
+}
+
+Outcome refusal(Cause cause, std::string detail) {
+  return {.code = Outcome::Code::Refused, .cause = cause, .detail = std::move(detail)};
+}
+
+std::string lacks(const Bookings::Verdict& v) {
+  return v.what + ": needs " + std::to_string(v.need) + " bytes, free are " +
+         std::to_string(v.free);
+}
+
+}  // namespace
+
+kj::Promise<Outcome> Preparation::prepare(JobName waiter, std::vector<MemberId> outgoing,
+                                          std::vector<MemberId> incoming) {
+  if (isWeightless(outgoing) && isWeightless(incoming)) {
+    return book(waiter, outgoing, incoming, {}, {});
+  }
+  // Looked at first: what an outgoing job has allocated since is booked too.
+  return parts_.roll.look().then([this, waiter, outgoing, incoming](Scan scan) {
+    auto question = questionFor(outgoing, incoming);
+    return parts_.workers.call<Findings>([question] { return look(question); })
+        .then([this, waiter, outgoing, incoming, scan = std::move(scan)](const Findings& findings) {
+          return book(waiter, outgoing, incoming, findings, scan);
+        });
+  });
+}
+
+bool Preparation::isWeightless(const std::vector<MemberId>& members) {
+  return std::ranges::all_of(members, [&](MemberId id) {
+    auto* m = parts_.registry.member(id);
+    auto* backend = m ? parts_.mover.backendOf(m->job) : nullptr;
+    return !backend || backend->isWeightless();
+  });
+}
+
+Preparation::Question Preparation::questionFor(const std::vector<MemberId>& outgoing,
+                                               const std::vector<MemberId>& incoming) {
+  Question q{.root = parts_.root};
+  auto add = [&](const Member& m) {
+    auto* backend = parts_.mover.backendOf(m.job);
+    if (!backend || backend->isWeightless()) return;
+    if (std::ranges::find(q.backends, backend) == q.backends.end()) q.backends.push_back(backend);
+    if (m.residency == Residency::Saved) {
+      q.snapshots.emplace_back(backend, m.process.identity.pid);
+    } else {
+      q.charged.emplace_back(m.process.identity.pid, m.job);
+    }
+  };
+  for (auto id : outgoing) {
+    if (auto* m = parts_.registry.member(id); m && m->residency != Residency::Saved) add(*m);
+  }
+  for (auto id : incoming) {
+    if (auto* m = parts_.registry.member(id); m && m->residency == Residency::Saved) add(*m);
+  }
+  return q;
+}
+
+// On a worker: nothing of the daemon's own is touched.
+Preparation::Findings Preparation::look(const Question& question) {
+  Findings found;
+  found.limits.push_back({"MemAvailable", memAvailable(question.root), {}});
+  for (const auto& [pid, job] : question.charged) {
+    merge(found.limits, cgroupLimits(pid, job, question.root));
+  }
+  for (auto* backend : question.backends) {
+    auto probe = backend->probe();
+    if (probe.usable) continue;
+    found.broken = "backend " + backend->name() + " cannot be used: " + probe.detail;
+    found.cause = Cause::Unsupported;
+    return found;
+  }
+  for (const auto& [backend, pid] : question.snapshots) {
+    auto state = backend->state({pid});
+    if (state == TargetState::Saved) continue;
+    found.broken = "pid " + std::to_string(pid) + " should be saved and is " + toText(state);
+    found.cause = state == TargetState::Gone ? Cause::TargetGone : Cause::DriverError;
+    return found;
+  }
+  return found;
+}
+
+Need Preparation::needOf(const std::vector<MemberId>& outgoing,
+                         const std::vector<MemberId>& incoming) {
+  Need need;
+  for (auto id : outgoing) {
+    auto* m = parts_.registry.member(id);
+    if (!m || m->ended || m->residency == Residency::Saved) continue;
+    need.host[m->job] += m->total();
+    for (const auto& [device, n] : m->bytes) need.frees[device] += n;
+  }
+  for (auto id : incoming) {
+    auto* m = parts_.registry.member(id);
+    if (!m || m->ended || m->residency != Residency::Saved) continue;
+    for (const auto& [device, n] : m->bytes) {
+      auto residue = m->residue.find(device);
+      need.takes[device] += n - std::min(n, residue == m->residue.end() ? 0 : residue->second);
+    }
+  }
+  return need;
+}
+
+Outcome Preparation::book(const JobName& waiter, const std::vector<MemberId>& outgoing,
+                          const std::vector<MemberId>& incoming, const Findings& findings,
+                          const Scan& scan) {
+  if (!findings.broken.empty()) return refusal(findings.cause, findings.broken);
+  DeviceBytes free;
+  for (const auto& [device, memory] : scan.memory) free[device] = memory.freeBytes;
+  auto verdict = parts_.bookings.book(waiter, needOf(outgoing, incoming),
+                                      parts_.registry.savedBytes(), findings.limits, free);
+  Outcome out;
+  if (!verdict.ok) {
+    out = refusal(verdict.device ? Cause::NoDeviceMemory : Cause::NoHostMemory, lacks(verdict));
+    out.need = verdict.need;
+    out.free = verdict.free;
+  }
+  for (auto id : outgoing) {
+    if (auto* m = parts_.registry.member(id); m && !m->ended) out.members.push_back(factOf(*m));
+  }
+  return out;
+}
+
+}  // namespace ts::node

@@ -1,0 +1,51 @@
+// The first step of a switch: is everything there that it will need? Books it, or says no and changes
+// nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "node/mover.h"
+
+namespace ts::node {
+
+class Preparation {
+public:
+  struct Parts {
+    Registry& registry;
+    Roll& roll;
+    Mover& mover;
+    Bookings& bookings;
+    Workers& workers;
+    std::string root;  // of /proc and /sys, for tests
+  };
+  explicit Preparation(Parts parts) : parts_(std::move(parts)) {}
+
+  kj::Promise<Outcome> prepare(JobName waiter, std::vector<MemberId> outgoing,
+                               std::vector<MemberId> incoming);
+
+private:
+  struct Findings {
+    std::vector<HostLimit> limits;
+    std::string broken;  // a snapshot that is not intact, or a backend that cannot
+    Cause cause = Cause::None;
+  };
+  struct Question {
+    std::vector<std::pair<pid_t, JobName>> charged;  // whose cgroups are asked
+    std::vector<std::pair<SnapshotBackend*, pid_t>> snapshots;
+    std::vector<SnapshotBackend*> backends;
+    std::string root;
+  };
+  static Findings look(const Question& question);
+  Question questionFor(const std::vector<MemberId>& outgoing,
+                       const std::vector<MemberId>& incoming);
+  bool isWeightless(const std::vector<MemberId>& members);
+  Outcome book(const JobName& waiter, const std::vector<MemberId>& outgoing,
+               const std::vector<MemberId>& incoming, const Findings& findings,
+               const Scan& scan);
+  Need needOf(const std::vector<MemberId>& outgoing, const std::vector<MemberId>& incoming);
+
+  Parts parts_;
+};
+
+}  // namespace ts::node

@@ -1,0 +1,129 @@
+#include "node/reception.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ts::node {
+namespace {
+
+constexpr std::size_t kLongestClaim = 8192;
+constexpr std::uint32_t kMostInGang = 1u << 20;
+
+std::string quoted(std::string_view text) { return "\"" + printable(text) + "\""; }
+
+std::string listed(const std::set<std::string>& names) {
+  std::string out;
+  for (const auto& n : names) out += (out.empty() ? "" : ", ") + n;
+  return out;
+}
+
+// Why it cannot be one, or nothing.
+std::string nameProblem(const char* what, std::string_view name) {
+  if (isName(name)) return "";
+  if (name.empty()) return std::string("no ") + what + " is named";
+  return std::string("a ") + what + " named " + quoted(name) + ": letters, digits and . _ - only";
+}
+
+}  // namespace
+
+void Reception::received(Connection& from, const tsl_message& m, pid_t speaker) {
+  auto request = m.header.request;
+  auto peer = from.peer().process.identity.pid;
+  if (speaker != peer) {
+    return from.reply(request, TSL_FORKED,
+                      "process " + std::to_string(speaker) + " speaks on a connection of process " +
+                          std::to_string(peer) + ": join anew after a fork");
+  }
+  switch (m.header.type) {
+    case TSL_HELLO: return hello(from, m);
+    case TSL_CLAIM: {
+      auto& claim = claims_[from.id()];
+      if (claim.size() < kLongestClaim) claim += textOf(m.u.claim.devices);
+      return;
+    }
+    case TSL_JOIN: return join(from, request, m.u.join);
+    case TSL_ACQUIRE: return parts_.participants.acquire(from, request, m.u.acquire);
+    case TSL_CANCEL: return parts_.participants.cancel(from, m.u.cancel.target);
+    case TSL_YIELD:
+      return parts_.participants.yield(from, request,
+                                       {m.u.yield.epoch_generation, m.u.yield.epoch_counter});
+    case TSL_LEAVE: return parts_.participants.leave(from, request);
+    case TSL_STATUS: return status(from, request);
+    case TSL_SNAPSHOT: return parts_.byPid.snapshot(from, request, m.u.pid);
+    case TSL_RESTORE: return parts_.byPid.restore(from, request, m.u.pid);
+    case TSL_DOCTOR: return parts_.doctor(from.id(), request);
+    default: return;  // checkMessage() lets no other through
+  }
+}
+
+void Reception::closed(Connection& connection) {
+  claims_.erase(connection.id());
+  parts_.participants.closed(connection);
+}
+
+void Reception::hello(Connection& from, const tsl_message& m) {
+  const auto& h = m.u.hello;
+  if (h.min_version <= TSL_VERSION && TSL_VERSION <= h.max_version) {
+    return from.reply(m.header.request, TSL_OK, "");
+  }
+  from.reply(m.header.request, TSL_VERSION_MISMATCH,
+             "the library speaks protocol versions " + std::to_string(h.min_version) + " to " +
+                 std::to_string(h.max_version) + ", this node daemon version " +
+                 std::to_string(TSL_VERSION) + "; install the same release of both");
+  from.finish();
+}
+
+void Reception::join(Connection& from, std::uint64_t request, const tsl_join& what) {
+  const auto& peer = from.peer().process;
+  auto claimText = claims_[from.id()];
+  claims_.erase(from.id());
+  JobSpec spec{.key = {std::string(textOf(what.group)), std::string(textOf(what.job))},
+               .uid = peer.uid,
+               .gang = what.gang,
+               .priority = what.priority,
+               .keepBroken = what.on_broken == 1,
+               .backend = std::string(textOf(what.backend))};
+  if (spec.key.name.empty()) {
+    spec.key.name = "u" + std::to_string(peer.uid) + "." + std::to_string(peer.identity.pid);
+  }
+  if (spec.backend.empty()) spec.backend = parts_.defaultBackend;
+  for (auto problem : {nameProblem("group", spec.key.group), nameProblem("job", spec.key.name)}) {
+    if (!problem.empty()) return from.reply(request, TSL_INVALID, problem);
+  }
+  if (spec.gang > kMostInGang || what.on_broken > 1) {
+    return from.reply(request, TSL_INVALID, "gang " + std::to_string(spec.gang) + ", on_broken " +
+                                                std::to_string(what.on_broken) +
+                                                ": out of their ranges");
+  }
+  if (!parts_.backends.contains(spec.backend)) {
+    return from.reply(request, TSL_UNSUPPORTED,
+                      "no backend " + quoted(spec.backend) + " here; there are " +
+                          listed(parts_.backends));
+  }
+  if (what.flags & TSL_JOIN_NO_DEVICES) claimText = "none";
+  auto claim = parseClaim(claimText, parts_.devices);
+  if (!claim.ok) return from.reply(request, TSL_INVALID, claim.why);
+  if (claim.devices.empty()) {
+    return from.reply(request, TSL_NO_CLAIM,
+                      claimText.empty() ? "this node has no devices to take turns on"
+                                        : "the claim " + quoted(claimText) + " names no device");
+  }
+  parts_.participants.join(from, request, {std::move(spec), std::move(claim.devices)});
+}
+
+void Reception::status(Connection& from, std::uint64_t request) {
+  tsl_reply r{};
+  auto text = parts_.status();
+  if (const auto* p = parts_.participants.of(from)) {
+    if (p->entered) {
+      r.epoch_generation = p->entered->generation;
+      r.epoch_counter = p->entered->counter;
+    }
+    text = "job " + p->job.group + "/" + p->job.name + ", " +
+           (p->entered ? "in a slice" : p->wait ? "waiting" : "idle") + "; " + text;
+  }
+  std::memcpy(r.detail, text.data(), std::min(text.size(), sizeof(r.detail) - 1));
+  from.reply(request, r);
+}
+
+}  // namespace ts::node
