@@ -5,7 +5,7 @@
 namespace simgpu {
 
 const NamedKernel* findKernel(std::string_view name) {
-  for (auto table : {basicKernels()})
+  for (auto table : {basicKernels(), demoKernels()})
     for (const NamedKernel& kernel : table)
       if (kernel.name == name) return &kernel;
   return nullptr;

@@ -8,5 +8,6 @@
 namespace simgpu {
 
 std::span<const NamedKernel> basicKernels();
+std::span<const NamedKernel> demoKernels();
 
 }  // namespace simgpu
