@@ -11,8 +11,8 @@ CUdeviceptr address(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 CUresult copyNow(const char* name, Ends ends, const Copy& copy) {
   return deviceCall(name, [&](Driver& driver, Context& context) {
     if (CUresult error = checkCopy(driver, copy, ends)) return error;
-    driver.streams.runHere(context.defaultStream,
-                           [&] { runCopy(driver, *context.card, copy); });
+    Stream& stream = *context.defaultStream;
+    driver.streams.runHere(context.defaultStream, [&] { runCopy(driver, stream, copy); });
     return CUDA_SUCCESS;
   });
 }
@@ -20,8 +20,7 @@ CUresult copyNow(const char* name, Ends ends, const Copy& copy) {
 CUresult copyLater(const char* name, Ends ends, const Copy& copy, CUstream handle) {
   return streamCall(name, handle, [&](Driver& driver, auto stream) {
     if (CUresult error = checkCopy(driver, copy, ends)) return error;
-    Card& card = *stream->context->card;
-    driver.streams.submit(stream, [&driver, &card, copy] { runCopy(driver, card, copy); });
+    driver.streams.submit(stream, [&driver, stream, copy] { runCopy(driver, *stream, copy); });
     return CUDA_SUCCESS;
   });
 }

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -39,9 +40,11 @@ bool sane(const Launch& l) {
   return static_cast<std::uint64_t>(l.block[0]) * l.block[1] * l.block[2] <= 1024;
 }
 
-void runKernel(Card& card, const NamedKernel& kernel, const Launch& launch, std::uint64_t launched) {
+void runKernel(Stream& stream, const NamedKernel& kernel, const Launch& launch,
+               std::uint64_t launchedNs) {
   std::uint64_t modelled = kernel.modelledNs == nullptr ? 0 : kernel.modelledNs(launch);
-  card.compute(launched, modelled, [&] { kernel.run(launch); });
+  std::uint64_t ready = std::max(launchedNs, stream.timeNs.load());
+  stream.timeNs = stream.context->card->compute(ready, modelled, [&] { kernel.run(launch); });
 }
 
 CUresult launch(CUfunction handle, Launch what, CUstream streamHandle) {
@@ -51,16 +54,15 @@ CUresult launch(CUfunction handle, Launch what, CUstream streamHandle) {
     const NamedKernel& kernel = *function->kernel;
     bool copied = kernel.paramBytes[0] != 0;
     if (!sane(what) || (copied && what.params == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-    Card& card = *stream->context->card;
     std::uint64_t now = nowNs();
     if (!copied) {
-      driver.streams.runHere(stream, [&] { runKernel(card, kernel, what, now); });
+      driver.streams.runHere(stream, [&] { runKernel(*stream, kernel, what, now); });
       return CUDA_SUCCESS;
     }
     auto arguments = std::make_shared<Arguments>(kernel, what.params);
     what.params = arguments->pointers();
-    driver.streams.submit(stream,
-                          [&card, &kernel, what, arguments, now] { runKernel(card, kernel, what, now); });
+    driver.streams.submit(
+        stream, [stream, &kernel, what, arguments, now] { runKernel(*stream, kernel, what, now); });
     return CUDA_SUCCESS;
   });
 }

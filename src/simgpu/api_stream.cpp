@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "simgpu/api.h"
 #include "simgpu/process_id.h"
 
@@ -119,7 +121,10 @@ SIMGPU_ALIAS(cuStreamIsCapturing_ptsz, cuStreamIsCapturing);
 SIMGPU_API CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
   return streamCall("cuLaunchHostFunc", handle, [&](Driver& driver, auto stream) {
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    driver.streams.submit(stream, [=] { function(data); });
+    driver.streams.submit(stream, [=] {
+      function(data);
+      stream->timeNs = nowNs();
+    });
     return CUDA_SUCCESS;
   });
 }
@@ -129,7 +134,10 @@ SIMGPU_API CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callba
                                         unsigned) {
   return streamCall("cuStreamAddCallback", handle, [&](Driver& driver, auto stream) {
     if (callback == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    driver.streams.submit(stream, [=] { callback(handle, CUDA_SUCCESS, data); });
+    driver.streams.submit(stream, [=] {
+      callback(handle, CUDA_SUCCESS, data);
+      stream->timeNs = nowNs();
+    });
     return CUDA_SUCCESS;
   });
 }
@@ -158,9 +166,10 @@ SIMGPU_API CUresult cuEventRecord(CUevent handle, CUstream streamHandle) {
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     std::lock_guard lock(event->mutex);
     event->recorded = true;
-    event->ticket = driver.streams.submit(stream, [event] {
+    event->ticket = driver.streams.submit(stream, [event, stream, now = nowNs()] {
+      stream->timeNs = std::max(now, stream->timeNs.load());
       std::lock_guard inner(event->mutex);
-      event->timeNs = nowNs();
+      event->timeNs = stream->timeNs;
     });
     return CUDA_SUCCESS;
   });

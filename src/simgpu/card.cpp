@@ -137,18 +137,19 @@ void Card::transfer(Direction direction, std::uint64_t bytes,
   }
 }
 
-void Card::compute(std::uint64_t launchedNs, std::uint64_t modelledNs,
-                   const std::function<void()>& run) {
+std::uint64_t Card::compute(std::uint64_t readyNs, std::uint64_t modelledNs,
+                            const std::function<void()>& run) {
   SharedLock alone(state_->compute);
-  // Counted from the launch or from the end of the kernel before, so that waking up late costs nothing.
-  std::uint64_t end = std::max(launchedNs, state_->kernelEndNs.load()) + modelledNs;
+  std::uint64_t end = std::max(readyNs, state_->kernelEndNs.load()) + modelledNs;
   std::uint64_t cpu = threadCpuNs();
   run();
   std::uint64_t busy = std::max(threadCpuNs() - cpu, modelledNs);
   std::uint64_t ran = nowNs();
   if (end > ran) sleepUntilNs(end);
-  state_->kernelEndNs = std::max(end, ran);
-  addBusy(busy, std::max(end, ran));
+  end = std::max(end, ran);
+  state_->kernelEndNs = end;
+  addBusy(busy, end);
+  return end;
 }
 
 void Card::addBusy(std::uint64_t ns, std::uint64_t endNs) {

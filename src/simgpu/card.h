@@ -49,9 +49,10 @@ public:
   void transfer(Direction direction, std::uint64_t bytes,
                 const std::function<void(std::uint64_t offset, std::uint64_t bytes)>& step);
 
-  // Runs a kernel that was launched at `launchedNs`, alone on the card. Sleeps for what the modelled
-  // duration is longer than the run.
-  void compute(std::uint64_t launchedNs, std::uint64_t modelledNs, const std::function<void()>& run);
+  // Runs a kernel that could have begun at `readyNs`, alone on the card. Sleeps for what the modelled
+  // duration is longer than the run; says when the kernel ended, as modelled.
+  std::uint64_t compute(std::uint64_t readyNs, std::uint64_t modelledNs,
+                        const std::function<void()>& run);
   double busySeconds() const { return static_cast<double>(state_->busyNs) * 1e-9; }
   unsigned utilization() const;  // percent, of the last whole second
 

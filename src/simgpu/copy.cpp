@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "simgpu/process_id.h"
+
 namespace simgpu {
 
 CUresult checkCopy(Driver& driver, const Copy& copy, Ends ends) {
@@ -13,7 +15,9 @@ CUresult checkCopy(Driver& driver, const Copy& copy, Ends ends) {
   return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-void runCopy(Driver& driver, Card& card, const Copy& copy) {
+namespace {
+
+void moveBytes(Driver& driver, Card& card, const Copy& copy) {
   auto* to = reinterpret_cast<std::byte*>(copy.to);
   const auto* from = reinterpret_cast<const std::byte*>(copy.from);
   bool toDevice = driver.memory.find(copy.to).has_value();
@@ -24,6 +28,13 @@ void runCopy(Driver& driver, Card& card, const Copy& copy) {
   }
   card.transfer(toDevice ? Direction::HostToDevice : Direction::DeviceToHost, copy.bytes,
                 [=](auto offset, auto bytes) { std::memcpy(to + offset, from + offset, bytes); });
+}
+
+}  // namespace
+
+void runCopy(Driver& driver, Stream& stream, const Copy& copy) {
+  moveBytes(driver, *stream.context->card, copy);
+  stream.timeNs = nowNs();
 }
 
 }  // namespace simgpu

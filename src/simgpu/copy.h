@@ -19,7 +19,7 @@ enum class Ends { HostToDevice, DeviceToHost, DeviceToDevice, Any };
 
 // CUDA_SUCCESS when every device end is device memory of this process.
 CUresult checkCopy(Driver& driver, const Copy& copy, Ends ends);
-void runCopy(Driver& driver, Card& card, const Copy& copy);
+void runCopy(Driver& driver, Stream& stream, const Copy& copy);
 
 template <class Value>
 void fillWith(CUdeviceptr to, Value value, std::uint64_t count) {

@@ -74,13 +74,14 @@ void Streams::serve(const std::shared_ptr<Stream>& stream) {
   }
 }
 
-std::uint64_t Streams::finish(std::unique_lock<std::mutex>& lock, Stream& stream,
-                              const Work& work) {
+void Streams::finish(std::unique_lock<std::mutex>& lock, Stream& stream, const Work& work) {
+  for (const Ticket& t : work.after)
+    stream.timeNs = std::max(stream.timeNs.load(), t.stream->timeNs.load());
   lock.unlock();
   work.run();
   lock.lock();
+  stream.completed = work.number;
   changed_.notify_all();
-  return stream.completed = work.number;
 }
 
 void Streams::waitFor(const std::shared_ptr<Stream>& stream, const Ticket& ticket) {

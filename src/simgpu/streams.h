@@ -2,6 +2,7 @@
 // that do not refuse.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -36,6 +37,8 @@ struct Stream {
   bool isDefault = false;
   std::uint64_t submitted = 0;
   std::uint64_t completed = 0;
+  // When the work so far ended, as modelled: a thread that wakes up late costs the stream no time.
+  std::atomic<std::uint64_t> timeNs = 0;
   std::deque<Work> queue;
   std::vector<Ticket> waitFor;  // of cuStreamWaitEvent: for the next work
   bool hasThread = false;
@@ -64,7 +67,7 @@ private:
   bool mayRun(const Stream& stream, const Work& work) const;
   bool isIdle() const;
   void serve(const std::shared_ptr<Stream>& stream);
-  std::uint64_t finish(std::unique_lock<std::mutex>& lock, Stream& stream, const Work& work);
+  void finish(std::unique_lock<std::mutex>& lock, Stream& stream, const Work& work);
 
   std::mutex mutex_;
   std::condition_variable changed_;
