@@ -47,6 +47,8 @@ std::map<std::string, std::string> announced(const std::string& dir, const std::
   return said;
 }
 
+constexpr const char* kNoHeartbeats = "heartbeat = \"1 h\"\nsuspect_after = \"24 h\"\n";
+
 double valueOf(const std::string& line) {
   return std::stod(line.substr(line.rfind(' ') + 1));
 }
@@ -67,7 +69,8 @@ void Cluster::startMaster() {
                                       << "socket = \"\"\nhttp = \"127.0.0.1:0\"\n"
                                       << "database = \"" << dir_ / "master.db"
                                       << "\"\n"
-                                      << "auth = \"none\"\nlog_level = \"warning\"\n";
+                                      << "auth = \"none\"\nlog_level = \"warning\"\n"
+                                      << (options_.heartbeats ? "" : kNoHeartbeats);
   master_ = Process({options_.programs + "/src/master/tsmasterd", "--config", dir_ / "master.toml",
                      "--announce", dir_ / "master.announced"},
                     dir_ / "master.log");

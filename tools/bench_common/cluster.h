@@ -19,6 +19,7 @@ public:
     int nodes = 1;
     int devices = 1;  // on each node
     std::chrono::milliseconds orderDelay{0};
+    bool heartbeats = true;  // without: no timer runs but those of turns
   };
   explicit Cluster(const Options& options);
 

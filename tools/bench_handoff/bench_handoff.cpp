@@ -49,6 +49,25 @@ Result measure(const std::string& programs, int rounds) {
   return {spreadOf(ours), spreadOf(bare), orders, static_cast<int>(ours.size())};
 }
 
+// For tools/trace-handoff: says whom to trace, passes the turn when it is told to, says when it is over.
+int passForTracer(const std::string& programs, int rounds) {
+  Cluster cluster({.programs = programs, .heartbeats = false});
+  auto turnsOf = [&](const char* job) {
+    return [&, job] { return clientTurns(cluster.sockets(), "bench", job); };
+  };
+  Player a(turnsOf("a")), b(turnsOf("b"));
+  auto queued = [&] { cluster.untilQueued("bench", 1); };
+  passBetween(a, b, kProbe, queued);
+  std::printf("%d %d\n", int(cluster.masterPid()), int(cluster.nodes().front().pid()));
+  std::fflush(stdout);
+  std::getchar();
+  passBetween(a, b, rounds, queued);
+  std::printf("over\n");
+  std::fflush(stdout);
+  std::getchar();
+  return 0;
+}
+
 void print(const Result& r) {
   std::printf("handoff: %d rounds, one node, one device, backend none\n", r.rounds);
   std::printf("%-14s %12s %12s\n", "", "median us", "p99 us");
@@ -83,12 +102,14 @@ int main(int argc, char** argv) {
   CLI::App app("From one job's yield to the next one's turn.", "bench handoff");
   std::string programs;
   int rounds = 2000;
-  bool asJson = false;
+  bool asJson = false, traced = false;
   app.add_option("--programs", programs, "the build folder")->required();
   app.add_option("--rounds", rounds, "handoffs to measure")->check(CLI::Range(10, 1'000'000));
   app.add_flag("--json", asJson, "one JSON object instead of a table");
+  app.add_flag("--traced", traced, "for tools/trace-handoff")->group("");
   CLI11_PARSE(app, argc, argv);
   raiseDescriptorLimit();
+  if (traced) return passForTracer(programs, rounds);
   const Result result = measure(programs, rounds);
   asJson ? printJson(result) : print(result);
 }
