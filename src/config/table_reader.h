@@ -61,4 +61,7 @@ private:
   std::vector<std::string> known_;
 };
 
+// The candidate that `word` was most likely meant to be, or "".
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
 }  // namespace ts

@@ -42,13 +42,4 @@ Nonce newNonce() {
   return nonce;
 }
 
-bool isLoopback(std::string_view address) {
-  if (address.starts_with("unix:")) return true;
-  if (address.starts_with("[::1]")) return true;
-  std::string_view host = address.substr(0, address.rfind(':'));
-  if (host == "localhost" || host == "::1") return true;
-  // A name like 127.example.org is no loopback address: digits and dots only.
-  return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
-}
-
 }  // namespace ts

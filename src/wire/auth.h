@@ -52,7 +52,4 @@ std::unique_ptr<Auth> newMungeAuth(std::string socket = "");
 // Anybody is believed. Only for loopback, unless the configuration insists.
 std::unique_ptr<Auth> newNoAuth();
 
-// Whether `address` ("HOST:PORT", "[::1]:6830", "unix:PATH") can only be reached from this machine.
-bool isLoopback(std::string_view address);
-
 }  // namespace ts

@@ -1,6 +1,5 @@
 #include "wire/greet.h"
 
-#include <kj/debug.h>
 
 #include "wire/translate.h"
 

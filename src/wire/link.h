@@ -1,4 +1,4 @@
-// One Cap'n Proto connection: bounded messages, buffered reads, no delay; nonsense ends it and nothing else.
+// One Cap'n Proto connection: bounded messages; nonsense ends it and nothing else.
 #pragma once
 
 #include <capnp/rpc-twoparty.h>

@@ -260,6 +260,8 @@ interface OperatorSession {
   drain @5 (node :Text, on :Bool) -> (outcome :Outcome);
   events @6 (since :UInt64, sink :EventSink) -> (handle :Handle);
   # Past events from `since` (unix µs) on, then new ones. Dropping `handle` ends it.
+  declareDead @7 (node :Text) -> (outcome :Outcome);
+  # A person's verdict on a node that cannot be reached: its slices are void when it returns.
 
   interface Handle {}
 }

@@ -1,0 +1,122 @@
+#include "master/admission.h"
+
+#include <algorithm>
+
+#include "master/users.h"
+
+namespace ts {
+namespace {
+
+constexpr std::size_t kMaxName = 63;
+
+// What ends up in logs, in paths on nodes and on a person's command line.
+bool isName(std::string_view name) {
+  constexpr std::string_view allowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+@:,=";
+  return !name.empty() && name.size() <= kMaxName &&
+         name.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+Outcome refused(Cause cause, std::string detail) {
+  return {.code = Outcome::Code::Refused, .cause = cause, .detail = std::move(detail)};
+}
+
+Outcome checkDevices(const NodeRecord& node, wire::Participant::Reader participant) {
+  for (std::uint32_t index : participant.getDevices())
+    if (std::ranges::none_of(node.devices, [&](const auto& d) { return d.index == index; }))
+      return refused(Cause::NoClaim, "node " + node.name + " has no device " +
+                                         std::to_string(index) + ", only " +
+                                         std::to_string(node.devices.size()));
+  return {};
+}
+
+Outcome checkGroup(Shell& shell, const JobName& name, uid_t uid) {
+  if (!isName(name.group) || !isName(name.name))
+    return refused(Cause::UnknownGroup, "\"" + name.group + "/" + name.name +
+                                            "\" is no name: 1 to 63 of [A-Za-z0-9._-+@:,=] each");
+  if (shell.group(name.group) == nullptr)
+    return refused(Cause::UnknownGroup, "the master knows no group \"" + name.group +
+                                            "\"; add [group." + name.group +
+                                            "] to master.toml or set any_group = true");
+  const auto& users = shell.section(name.group).users;
+  if (uid != 0 && !users.empty() && !contains(users, uid))
+    return refused(Cause::Forbidden, "uid " + std::to_string(uid) + " may not use group \"" +
+                                         name.group + "\"; see its `users` in master.toml");
+  return {};
+}
+
+Outcome checkJob(const JobRecord& job, wire::JobSpec::Reader spec) {
+  std::string name = "job " + job.name.group + "/" + job.name.name;
+  if (job.uid != spec.getUid() && spec.getUid() != 0)
+    return refused(Cause::Forbidden, name + " is of uid " + std::to_string(job.uid) +
+                                         ", not of uid " + std::to_string(spec.getUid()));
+  if (job.options.gang != spec.getGang())
+    return refused(Cause::Unsupported, name + " has gang = " + std::to_string(job.options.gang) +
+                                           ", this process joins with " +
+                                           std::to_string(spec.getGang()));
+  return {};
+}
+
+Outcome check(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
+              wire::Participant::Reader participant) {
+  JobName name = fromWire(spec.getKey());
+  if (Outcome o = checkGroup(shell, name, spec.getUid()); !o.ok()) return o;
+  if (Outcome o = checkDevices(node, participant); !o.ok()) return o;
+  if (shell.directory().findParticipant(node, participant.getId()) != nullptr)
+    return refused(Cause::AlreadyEntered, "participant " + std::to_string(participant.getId()) +
+                                              " of node " + node.name + " has joined already");
+  auto* job = shell.directory().find(name);
+  return job == nullptr ? Outcome{} : checkJob(*job, spec);
+}
+
+// As it was before the core said no.
+Outcome undone(Shell& shell, JobRecord& job, ParticipantRecord& participant, const Notice& why) {
+  NodeRecord& node = *participant.node;
+  shell.directory().remove(participant);
+  std::string detail = why.detail;
+  if (detail.empty())
+    detail = "job " + job.name.group + "/" + job.name.name + " cannot take turns there";
+  if (job.participants == 0 && job.members == 0) shell.endedOn(node, job);
+  return refused(why.cause, std::move(detail));
+}
+
+}  // namespace
+
+Outcome join(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
+             wire::Participant::Reader participant) {
+  if (Outcome o = check(shell, node, spec, participant); !o.ok()) return o;
+  shell.takeJoinRefusal();
+  JobRecord& job = declared(shell, spec, {node.id});
+  ParticipantRecord& record = joined(shell, node, job, participant);
+  if (auto why = shell.takeJoinRefusal()) return undone(shell, job, record, *why);
+  return {};
+}
+
+JobRecord& declared(Shell& shell, wire::JobSpec::Reader spec, std::vector<NodeId> nodes) {
+  JobName name = fromWire(spec.getKey());
+  auto* known = shell.directory().find(name);
+  // A job that a node reports exists, whatever has become of its group's section meanwhile.
+  if (known == nullptr && shell.group(name.group) == nullptr) shell.adoptGroup(name.group);
+  JobRecord& job = known != nullptr
+                       ? *known
+                       : shell.directory().add(name, spec.getUid(), optionsFromWire(spec));
+  shell.feed(JobDeclared{job.id, job.group, job.options, std::move(nodes)});
+  return job;
+}
+
+ParticipantRecord& joined(Shell& shell, NodeRecord& node, JobRecord& job,
+                          wire::Participant::Reader participant) {
+  Directory& directory = shell.directory();
+  auto* known = directory.findParticipant(node, participant.getId());
+  auto& record = known != nullptr ? *known
+                                  : directory.addParticipant(node, participant.getId(), job,
+                                                             participant.getProcess());
+  shell.feed(ParticipantJoined{.participant = record.id,
+                               .job = job.id,
+                               .node = node.id,
+                               .process = directory.process(record),
+                               .devices = devicesFromWire(participant.getDevices(), node.id)});
+  return record;
+}
+
+}  // namespace ts

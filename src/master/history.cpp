@@ -1,0 +1,76 @@
+#include "master/history.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "master/follower.h"
+
+namespace ts {
+namespace {
+
+// What a stopped disk may keep in memory, in lines.
+constexpr std::size_t kMaxUnstored = 100'000;
+
+std::uint64_t unixNowUs() {
+  return std::uint64_t(std::chrono::duration_cast<std::chrono::microseconds>(
+                           std::chrono::system_clock::now().time_since_epoch())
+                           .count());
+}
+
+}  // namespace
+
+void History::add(const std::string& line) {
+  lastUs_ = std::max(unixNowUs(), lastUs_ + 1);
+  lines_.push_back({lastUs_, line});
+  unstored_.push_back({lastUs_, line});
+  if (lines_.size() > limit_) {
+    evictedUs_ = lines_.front().unixUs;
+    lines_.pop_front();
+  }
+  if (unstored_.size() > kMaxUnstored) {
+    lost_ += unstored_.size();
+    unstored_.clear();
+  }
+  for (Follower* follower : followers_) follower->wake();
+}
+
+kj::Promise<void> History::store() {
+  if (unstored_.empty() || storing_) return kj::READY_NOW;
+  storing_ = true;
+  auto rows = std::make_shared<std::vector<EventRow>>(std::move(unstored_));
+  unstored_.clear();
+  return workers_
+      .call<int>([this, rows] {
+        store_.append(*rows);
+        return 0;
+      })
+      .then([this](int) { storing_ = false; },
+            [this, rows](kj::Exception&&) {
+              storing_ = false;
+              lost_ += rows->size();
+            });
+}
+
+void History::storeNow() {
+  if (!unstored_.empty()) store_.append(unstored_);
+  unstored_.clear();
+}
+
+const EventRow* History::next(std::uint64_t fromUs) const {
+  auto it = std::ranges::lower_bound(lines_, fromUs, {}, &EventRow::unixUs);
+  return it == lines_.end() ? nullptr : &*it;
+}
+
+kj::Promise<std::vector<EventRow>> History::stored(std::uint64_t fromUs, std::size_t limit) {
+  return workers_.call<std::vector<EventRow>>(
+      [this, fromUs, limit] { return store_.eventsSince(fromUs, limit); });
+}
+
+kj::Own<wire::OperatorSession::Handle::Server> History::follow(std::uint64_t sinceUs,
+                                                               wire::EventSink::Client sink,
+                                                               Filter filter) {
+  return kj::heap<Follower>(*this, sinceUs, kj::mv(sink), std::move(filter));
+}
+
+}  // namespace ts

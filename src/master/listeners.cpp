@@ -1,0 +1,206 @@
+#include "master/listeners.h"
+
+#include <arpa/inet.h>
+#include <kj/debug.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+
+#include "master/alarm.h"
+#include "wire/link.h"
+
+namespace ts {
+namespace {
+
+std::string addressOf(int fd) {
+  sockaddr_storage addr{};
+  socklen_t size = sizeof(addr);
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&addr), &size) != 0) return "?";
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (addr.ss_family == AF_INET) {
+    auto& in = reinterpret_cast<sockaddr_in&>(addr);
+    ::inet_ntop(AF_INET, &in.sin_addr, text.data(), text.size());
+    return std::string(text.data()) + ":" + std::to_string(ntohs(in.sin_port));
+  }
+  if (addr.ss_family == AF_INET6) {
+    auto& in = reinterpret_cast<sockaddr_in6&>(addr);
+    ::inet_ntop(AF_INET6, &in.sin6_addr, text.data(), text.size());
+    return "[" + std::string(text.data()) + "]:" + std::to_string(ntohs(in.sin6_port));
+  }
+  return "unix";
+}
+
+std::optional<uid_t> userOf(int fd) {
+  ucred credentials{};
+  socklen_t size = sizeof(credentials);
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
+  return credentials.uid;
+}
+
+sockaddr_un unixAddress(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  KJ_REQUIRE(path.size() < sizeof(address.sun_path), "a socket's path is too long", path.c_str());
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+kj::AutoCloseFd newUnixSocket() {
+  int fd;
+  KJ_SYSCALL(fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return kj::AutoCloseFd(fd);
+}
+
+// A socket that nobody listens on was left by a master that is gone.
+void clearStale(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return;
+  if (!S_ISSOCK(info.st_mode)) kj::throwFatalException(sentence(path + " is there and no socket"));
+  auto fd = newUnixSocket();
+  auto address = unixAddress(path);
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0)
+    kj::throwFatalException(sentence("another tsmasterd listens on " + path));
+  ::unlink(path.c_str());
+}
+
+}  // namespace
+
+// One connection, from accept to its end. --------------------------------------------------------
+
+class Listeners::Connection {
+public:
+  Connection(Listeners& owner, kj::Own<kj::AsyncIoStream> stream, Peer peer)
+      : owner_(owner),
+        address_(peer.address),
+        ending_(std::make_shared<Ending>()),
+        ended_(nullptr) {
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    ending_->fulfiller = kj::mv(paf.fulfiller);
+    ended_ = kj::mv(paf.promise);
+    peer.hangUp = [ending = ending_](std::string why) { ending->end(std::move(why)); };
+    peer.entered = [ending = ending_] { ending->entered = true; };
+    link_ = kj::heap<Link>(kj::mv(stream), Link::Side::Listener,
+                           newEntrance(owner.house_, std::move(peer)));
+    ++owner.connections_;
+  }
+  ~Connection() noexcept(false) {
+    --owner_.connections_;
+    if (!ending_->why.empty())
+      owner_.house_.log.info(
+          Line("hang-up").add("address", address_).add("why", ending_->why));
+  }
+  KJ_DISALLOW_COPY(Connection);
+
+  kj::Promise<void> run() {
+    constexpr auto deadline = kGreetDeadline.count() * kj::MICROSECONDS;
+    auto overstayed = owner_.port_.timer().afterDelay(deadline).then([this]() -> kj::Promise<void> {
+      if (ending_->entered) return kj::NEVER_DONE;
+      ending_->end("did not prove itself in time");
+      return kj::READY_NOW;
+    });
+    return link_->whenClosed().exclusiveJoin(kj::mv(ended_)).exclusiveJoin(kj::mv(overstayed));
+  }
+
+private:
+  // Outlives the connection where a session still holds it.
+  struct Ending {
+    kj::Own<kj::PromiseFulfiller<void>> fulfiller;
+    std::string why;
+    bool entered = false;
+    void end(std::string reason) {
+      if (why.empty()) why = std::move(reason);
+      fulfiller->fulfill();
+    }
+  };
+
+  Listeners& owner_;
+  std::string address_;
+  std::shared_ptr<Ending> ending_;
+  kj::Promise<void> ended_;
+  kj::Own<Link> link_;
+};
+
+// Accepting. -------------------------------------------------------------------------------------
+
+Listeners::Listeners(LibeventPort& port, House& house)
+    : port_(port),
+      house_(house),
+      low_(newLibeventIo(port)),
+      io_(kj::newAsyncIoProvider(*low_)),
+      tasks_(*this) {}
+
+std::string Listeners::tcp(const std::string& address, kj::WaitScope& scope) {
+  auto receiver = io_->getNetwork().parseAddress(address).wait(scope)->listen();
+  std::string host = address.substr(0, address.rfind(':'));
+  std::string bound = host + ":" + std::to_string(receiver->getPort());
+  add(kj::mv(receiver), false);
+  return bound;
+}
+
+std::string Listeners::unixSocket(const std::string& path) {
+  clearStale(path);
+  auto fd = newUnixSocket();
+  auto address = unixAddress(path);
+  // Everybody may connect: what they may do follows from who they are. The mode is that from the start.
+  mode_t before = ::umask(0111);
+  int rc = ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  int error = errno;
+  ::umask(before);
+  if (rc != 0) kj::throwFatalException(sentence("cannot listen on " + path + ": " +
+                                                std::strerror(error)));
+  KJ_SYSCALL(::listen(fd, SOMAXCONN));
+  add(low_->wrapListenSocketFd(kj::mv(fd)), true);
+  return "unix:" + path;
+}
+
+void Listeners::add(kj::Own<kj::ConnectionReceiver> receiver, bool local) {
+  listeners_.push_back({kj::mv(receiver), local});
+  tasks_.add(acceptFrom(listeners_.back()));
+}
+
+kj::Promise<void> Listeners::acceptFrom(Listener& listener) {
+  return listener.receiver->accept()
+      .then(
+          [this, &listener](kj::Own<kj::AsyncIoStream> stream) -> kj::Promise<void> {
+            take(listener, kj::mv(stream));
+            return kj::READY_NOW;
+          },
+          [this](kj::Exception&& e) { return afterFailure(kj::mv(e)); })
+      .then([this, &listener] { return acceptFrom(listener); });
+}
+
+// Out of descriptors, most likely: the connection stays in the backlog, so wait until some may have
+// become free. Nobody is served by trying again at once, or by more than one line a second.
+kj::Promise<void> Listeners::afterFailure(kj::Exception&& exception) {
+  if (monotonicNow() - complainedAt_ > std::chrono::seconds(1)) {
+    complainedAt_ = monotonicNow();
+    house_.log.error(Line("accept-failed")
+                         .add("connections", std::uint64_t(connections_))
+                         .add("why", sentenceOf(exception)));
+  }
+  return port_.timer().afterDelay(100 * kj::MILLISECONDS);
+}
+
+void Listeners::take(Listener& listener, kj::Own<kj::AsyncIoStream> stream) {
+  Peer peer;
+  KJ_IF_MAYBE (fd, stream->getFd()) {
+    peer.address = addressOf(*fd);
+    if (listener.local) peer.uid = userOf(*fd);
+  }
+  auto connection = kj::heap<Connection>(*this, kj::mv(stream), std::move(peer));
+  auto running = connection->run();
+  tasks_.add(running.attach(kj::mv(connection)));
+}
+
+// One connection, or one listener, never all.
+void Listeners::taskFailed(kj::Exception&& exception) {
+  if (exception.getType() == kj::Exception::Type::DISCONNECTED) return;
+  house_.log.warning(Line("connection-failed").add("why", sentenceOf(exception)));
+}
+
+}  // namespace ts

@@ -1,0 +1,43 @@
+#include "master/master.h"
+
+#include "master/scrape.h"
+
+namespace ts {
+namespace {
+
+// What may block runs on a worker, so that a munged that hangs delays nobody's grant.
+Offload onWorkers(Workers& workers) {
+  return [&workers](std::function<void()> call) {
+    return workers
+        .call<int>([call = std::move(call)] {
+          call();
+          return 0;
+        })
+        .ignoreResult();
+  };
+}
+
+}  // namespace
+
+Master::Master(MasterNeeds needs)
+    : events(needs.log, directory),
+      meters(metrics, directory),
+      history(needs.store, needs.workers),
+      shell(needs.port.timer(), needs.config, directory, events, meters),
+      life(needs.store),
+      reception(shell, life, needs.port.timer()),
+      operators(shell, history, needs.version),
+      house{life, needs.auth, onWorkers(needs.workers), reception, operators, needs.log},
+      housekeeping(needs.port.timer(), shell, history),
+      listeners(needs.port, house) {
+  needs.log.tee([this](Level, const std::string& line) { history.add(line); });
+  scrapeState(metrics, shell, history);
+  shell.begin(life.generation(), life.hadAnother());
+}
+
+Master::~Master() noexcept(false) {
+  shell.stop();
+  events.log().tee(nullptr);
+}
+
+}  // namespace ts

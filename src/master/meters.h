@@ -1,0 +1,49 @@
+// The master's metrics: what happened since it started. What is, is looked up when somebody asks.
+#pragma once
+
+#include <deque>
+#include <string_view>
+
+#include "core/action.h"
+#include "master/directory.h"
+#include "metrics/metrics.h"
+
+namespace ts {
+
+class Meters {
+public:
+  Meters(Metrics& metrics, Directory& directory);
+
+  void ordered(const Action& action);  // before it is obeyed
+  void ended(std::string_view verb, const Outcome& outcome, Duration took);
+
+private:
+  // Looked up once: nothing on the path of a grant makes a string.
+  struct Group {
+    Counter& grants;
+    Histogram& waits;
+    Histogram& holds;
+    Histogram& switches;
+    Counter& moved;
+  };
+  struct Verb {
+    std::string_view name;
+    Histogram& seconds;
+    Counter& failed;
+  };
+
+  Group& group(GroupId id);
+  Verb& verb(std::string_view name);
+  void count(const Grant& grant);
+  void count(const Refuse& refusal);
+  void count(const Notice& notice);
+  template <class Rest>
+  void count(const Rest&) {}
+
+  Metrics& metrics_;
+  Directory& directory_;
+  std::deque<Group> groups_;  // by id
+  std::deque<Verb> verbs_;
+};
+
+}  // namespace ts

@@ -1,0 +1,155 @@
+#include "master/operator_session.h"
+
+#include <unistd.h>
+
+#include "master/status.h"
+#include "master/users.h"
+#include "wire/greet.h"
+
+namespace ts {
+namespace {
+
+Outcome refused(Cause cause, std::string detail) {
+  return {.code = Outcome::Code::Refused, .cause = cause, .detail = std::move(detail)};
+}
+
+std::string fullName(const JobRecord& job) {
+  return job.name.group + "/" + job.name.name;
+}
+
+template <class Results>
+kj::Promise<void> answer(Results results, const Outcome& outcome) {
+  toWire(outcome, results.initOutcome());
+  return kj::READY_NOW;
+}
+
+}  // namespace
+
+wire::OperatorSession::Client Operators::open(std::optional<uid_t> uid) {
+  bool all = !uid || *uid == 0 || *uid == ::geteuid() || contains(shell_.config().operators, *uid);
+  return kj::heap<OperatorSession>(*this, Actor{uid, all});
+}
+
+// Who and what is meant. -------------------------------------------------------------------------
+
+JobRecord* OperatorSession::job(const std::string& word, Outcome& why) {
+  auto found = shell_.directory().matching(word);
+  if (found.size() == 1 && actor_.mayTouch(*found.front())) return found.front();
+  if (found.size() == 1) {
+    why = refused(Cause::Forbidden, "job " + fullName(*found.front()) + " is of uid " +
+                                        std::to_string(found.front()->uid) + ", you are uid " +
+                                        std::to_string(*actor_.uid));
+    return nullptr;
+  }
+  std::string detail = "the master knows no job \"" + word + "\"";
+  if (!found.empty()) {
+    detail = "\"" + word + "\" is the name of several jobs:";
+    for (auto* job : found) detail += " " + fullName(*job);
+  }
+  why = refused(Cause::UnknownParticipant, std::move(detail));
+  return nullptr;
+}
+
+NodeRecord* OperatorSession::node(const std::string& name, Outcome& why) {
+  auto* record = shell_.directory().findNode(name);
+  if (record == nullptr)
+    why = refused(Cause::UnknownParticipant, "the master knows no node \"" + name + "\"");
+  return record;
+}
+
+bool OperatorSession::mayAll(std::string_view what, Outcome& why) const {
+  if (actor_.mayAll) return true;
+  why = refused(Cause::Forbidden, "uid " + std::to_string(*actor_.uid) + " may not " +
+                                      std::string(what) +
+                                      ": only root and `operators` of master.toml may");
+  return false;
+}
+
+// Looking. ---------------------------------------------------------------------------------------
+
+kj::Promise<void> OperatorSession::status(StatusContext context) {
+  fillStatus(operators_, actor_, context.getResults());
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> OperatorSession::why(WhyContext context) {
+  auto results = context.getResults();
+  Outcome outcome;
+  auto* asked = job(text(context.getParams().getJob()), outcome);
+  toWire(outcome, results.initOutcome());
+  if (asked == nullptr) return kj::READY_NOW;
+  std::vector<JobId> all{asked->id};
+  if (auto view = shell_.cluster().view(asked->id))
+    all.insert(all.end(), view->waitsFor.begin(), view->waitsFor.end());
+  fillJobs(shell_, actor_, all, results);
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> OperatorSession::events(EventsContext context) {
+  auto params = context.getParams();
+  History::Filter filter;
+  if (!actor_.mayAll)
+    filter = [own = " uid=" + std::to_string(*actor_.uid)](const std::string& line) {
+      auto at = line.find(own);
+      return at != std::string::npos &&
+             (at + own.size() == line.size() || line[at + own.size()] == ' ');
+    };
+  context.getResults(capnp::MessageSize{8, 1})
+      .setHandle(operators_.history().follow(params.getSince(), params.getSink(), std::move(filter)));
+  return kj::READY_NOW;
+}
+
+// Acting. ----------------------------------------------------------------------------------------
+
+kj::Promise<void> OperatorSession::pauseGroup(PauseGroupContext context) {
+  auto params = context.getParams();
+  std::string name = text(params.getGroup());
+  Outcome outcome;
+  if (!mayAll("pause groups", outcome)) return answer(context.getResults(), outcome);
+  const GroupId* group = shell_.group(name);
+  if (group == nullptr)
+    outcome = refused(Cause::UnknownGroup, "the master knows no group \"" + name + "\"");
+  else
+    shell_.feed(GroupPaused{*group, params.getOn()});
+  return answer(context.getResults(), outcome);
+}
+
+kj::Promise<void> OperatorSession::evict(EvictContext context) {
+  Outcome outcome;
+  if (auto* record = job(text(context.getParams().getJob()), outcome))
+    shell_.feed(JobEvicted{record->id, context.getParams().getKill()});
+  return answer(context.getResults(), outcome);
+}
+
+kj::Promise<void> OperatorSession::clearFault(ClearFaultContext context) {
+  Outcome outcome;
+  if (auto* record = job(text(context.getParams().getJob()), outcome))
+    shell_.feed(FaultCleared{record->id});
+  return answer(context.getResults(), outcome);
+}
+
+kj::Promise<void> OperatorSession::drain(DrainContext context) {
+  Outcome outcome;
+  NodeRecord* record = nullptr;
+  if (mayAll("drain nodes", outcome))
+    record = node(text(context.getParams().getNode()), outcome);
+  if (record != nullptr) {
+    record->drained = context.getParams().getOn();
+    shell_.feed(NodeDrained{record->id, record->drained});
+  }
+  return answer(context.getResults(), outcome);
+}
+
+kj::Promise<void> OperatorSession::declareDead(DeclareDeadContext context) {
+  Outcome outcome;
+  NodeRecord* record = nullptr;
+  if (mayAll("declare nodes dead", outcome))
+    record = node(text(context.getParams().getNode()), outcome);
+  if (record != nullptr && record->state == NodeState::Up)
+    outcome = refused(Cause::Busy, "node " + record->name + " is up; drain it, or stop its daemon");
+  else if (record != nullptr)
+    shell_.died(*record);
+  return answer(context.getResults(), outcome);
+}
+
+}  // namespace ts

@@ -1,0 +1,34 @@
+// One operator's session: every call says what it did, or why not.
+#pragma once
+
+#include "master/operators.h"
+
+namespace ts {
+
+class OperatorSession final : public wire::OperatorSession::Server {
+public:
+  OperatorSession(Operators& operators, Actor actor)
+      : operators_(operators), shell_(operators.shell()), actor_(actor) {}
+
+protected:
+  kj::Promise<void> status(StatusContext context) override;
+  kj::Promise<void> why(WhyContext context) override;
+  kj::Promise<void> pauseGroup(PauseGroupContext context) override;
+  kj::Promise<void> evict(EvictContext context) override;
+  kj::Promise<void> clearFault(ClearFaultContext context) override;
+  kj::Promise<void> drain(DrainContext context) override;
+  kj::Promise<void> events(EventsContext context) override;
+  kj::Promise<void> declareDead(DeclareDeadContext context) override;
+
+private:
+  // The one job that the word means, or why there is none.
+  JobRecord* job(const std::string& word, Outcome& why);
+  NodeRecord* node(const std::string& name, Outcome& why);
+  bool mayAll(std::string_view what, Outcome& why) const;
+
+  Operators& operators_;
+  Shell& shell_;
+  Actor actor_;
+};
+
+}  // namespace ts

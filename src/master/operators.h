@@ -1,0 +1,41 @@
+// What people may see and do: the sessions behind tsctl.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+
+#include "master/history.h"
+#include "master/shell.h"
+#include "timeslice.capnp.h"
+
+namespace ts {
+
+// Who acts. Root, the master's own user and configured operators see and do everything; others see and
+// end their own jobs.
+struct Actor {
+  std::optional<uid_t> uid;  // nothing: auth "none", on loopback: everybody is an operator
+  bool mayAll = false;
+  bool mayTouch(const JobRecord& job) const { return mayAll || (uid && job.uid == *uid); }
+};
+
+class Operators {
+public:
+  Operators(Shell& shell, History& history, std::string version)
+      : shell_(shell), history_(history), version_(std::move(version)), startedAt_(shell.now()) {}
+
+  wire::OperatorSession::Client open(std::optional<uid_t> uid);
+
+  Shell& shell() { return shell_; }
+  History& history() { return history_; }
+  const std::string& version() const { return version_; }
+  Duration uptime() const { return shell_.now() - startedAt_; }
+
+private:
+  Shell& shell_;
+  History& history_;
+  std::string version_;
+  Instant startedAt_;
+};
+
+}  // namespace ts

@@ -1,0 +1,71 @@
+#include "master/order_book.h"
+
+#include "master/alarm.h"
+#include "master/node_link.h"
+#include "wire/greet.h"
+
+namespace ts {
+
+void OrderBook::give(NodeOrder order) {
+  NodeRecord& node = directory_.node(nodeOf(order));
+  OperationId operation = operationOf(order);
+  auto& open = open_[operation];
+  open = {std::move(order), monotonicNow()};
+  node.open.insert(operation);
+  if (node.link != nullptr && node.link->isOpen()) send(node, open);
+}
+
+void OrderBook::repeat(NodeRecord& node) {
+  for (OperationId operation : node.open) send(node, open_.at(operation));
+}
+
+void OrderBook::send(NodeRecord& node, const Open& open) {
+  OperationId operation = operationOf(open.order);
+  const JobRecord* job = directory_.find(jobOf(open.order));
+  if (job == nullptr) {
+    // The job ended while its node was away. Told later, as every end is: the core is in mid-step.
+    Outcome gone{.code = Outcome::Code::Gone, .cause = Cause::TargetGone};
+    node.link->keep(kj::evalLater([this, &node, operation, gone] { end(node, operation, gone); }));
+    return;
+  }
+  node.link->keep(
+      ts::send(node.link->daemon(), directory_, *job, open.order)
+          .then([this, &node, operation](Outcome o) { answered(node, operation, std::move(o)); },
+                [this, &node, operation](kj::Exception&& e) { failed(node, operation, e); }));
+}
+
+void OrderBook::answered(NodeRecord& node, OperationId operation, Outcome outcome) {
+  node.link->heard();
+  bool stillRuns = outcome.code == Outcome::Code::Refused &&
+                   (outcome.cause == Cause::Busy || outcome.cause == Cause::Overdue);
+  if (!stillRuns) return end(node, operation, std::move(outcome));
+  if (outcome.cause == Cause::Overdue) ends_.overdue(operation);
+}
+
+void OrderBook::failed(NodeRecord& node, OperationId operation, const kj::Exception& exception) {
+  // Stays open: whether it was done is asked when the node returns.
+  if (exception.getType() == kj::Exception::Type::DISCONNECTED) return;
+  end(node, operation,
+      {.code = Outcome::Code::Failed, .cause = Cause::DriverError, .detail = sentenceOf(exception)});
+}
+
+void OrderBook::finishedLate(NodeRecord& node, OperationId operation, Outcome outcome) {
+  if (node.open.count(operation) != 0) end(node, operation, std::move(outcome));
+}
+
+void OrderBook::forget(NodeRecord& node) {
+  for (OperationId operation : node.open) open_.erase(operation);
+  node.open.clear();
+}
+
+void OrderBook::end(NodeRecord& node, OperationId operation, Outcome outcome) {
+  auto it = open_.find(operation);
+  if (it == open_.end()) return;  // a repeated order: its first end has been told
+  Open open = std::move(it->second);
+  open_.erase(it);
+  node.open.erase(operation);
+  auto took = monotonicNow() - open.givenAt;
+  ends_.ended(open.order, operation, std::move(outcome), took);
+}
+
+}  // namespace ts

@@ -1,0 +1,62 @@
+#include "master/reception.h"
+
+#include "master/report.h"
+#include "wire/greet.h"
+
+namespace ts {
+namespace {
+
+constexpr std::size_t kMaxNodeName = 253;  // of a host name
+
+void checkName(const std::string& name) {
+  bool fine = !name.empty() && name.size() <= kMaxNodeName &&
+              name.find_first_of(" \t\n\"/") == std::string::npos;
+  if (!fine) kj::throwFatalException(sentence("\"" + name + "\" is no name for a node"));
+}
+
+}  // namespace
+
+void Reception::enter(EnterNode context, std::string address,
+                      std::function<void(std::string why)> hangUp) {
+  auto params = context.getParams();
+  std::string name = text(params.getName());
+  checkName(name);
+  fence(name, fromWire(params.getHighest()));
+  NodeRecord& node = shell_.directory().node(name);
+  if (node.link != nullptr) node.link->retire("node " + name + " has a later session");
+  node.address = std::move(address);
+  auto session =
+      kj::heap<NodeSession>(shell_, node, params.getDaemon(), timer_, std::move(hangUp));
+  node.link = &session->link();
+  shell_.returned(node);
+  takeReport(shell_, node, params.getReport());
+  auto results = context.getResults();
+  toWire(life_.generation(), results.initGeneration());
+  results.setHeartbeatUs(std::uint64_t(shell_.config().heartbeat.count()));
+  NodeSession& ref = *session;
+  results.setSession(kj::mv(session));
+  ref.link().keep(kj::evalLast([this, &node, &ref] { open(node, ref); }));
+}
+
+void Reception::open(NodeRecord& node, NodeSession& session) {
+  session.link().open();
+  shell_.orders().repeat(node);
+}
+
+// Two masters are harmless because a node follows one, and says which.
+void Reception::fence(const std::string& name, const Generation& highest) {
+  const Generation& ours = life_.generation();
+  if (highest.number < ours.number || highest == ours) return;
+  bool unused = shell_.directory().nodes().empty();
+  if (highest.number == ours.number && !unused)
+    kj::throwFatalException(sentence(
+        "node " + name + " follows another master of generation " + std::to_string(ours.number) +
+        "; stop one of the two, and start this one anew if the node is to follow it"));
+  shell_.events().log().warning(Line("generation")
+                                    .add("node", name)
+                                    .add("seen", std::uint64_t(highest.number))
+                                    .add("was", std::uint64_t(ours.number)));
+  shell_.begin(life_.above(highest.number), true);
+}
+
+}  // namespace ts

@@ -1,0 +1,33 @@
+// Nodes that come in: fences between masters, the node's report, its new session.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "master/life.h"
+#include "master/node_session.h"
+
+namespace ts {
+
+using EnterNode = capnp::CallContext<wire::Door::EnterNodeParams, wire::Door::EnterNodeResults>;
+
+class Reception {
+public:
+  Reception(Shell& shell, Life& life, kj::Timer& timer)
+      : shell_(shell), life_(life), timer_(timer) {}
+
+  // Takes the node in. OrderBook go to it only after the answer to enterNode has left: a node obeys
+  // nobody whose generation it has not noted. `hangUp` ends the node's connection.
+  void enter(EnterNode context, std::string address,
+             std::function<void(std::string why)> hangUp);
+
+private:
+  void fence(const std::string& name, const Generation& highest);
+  void open(NodeRecord& node, NodeSession& session);
+
+  Shell& shell_;
+  Life& life_;
+  kj::Timer& timer_;
+};
+
+}  // namespace ts

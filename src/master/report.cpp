@@ -1,0 +1,116 @@
+#include "master/report.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "master/admission.h"
+#include "master/facts.h"
+
+namespace ts {
+namespace {
+
+class Taker {
+public:
+  Taker(Shell& shell, NodeRecord& node) : shell_(shell), node_(node) {}
+
+  void take(wire::NodeReport::Reader report) {
+    takeDevices(report.getDevices());
+    shell_.feed(NodeJoined{node_.id, devices_});
+    for (auto job : report.getJobs()) takeJob(job);
+    forgetRequests();
+    shell_.feed(NodeReported{node_.id});  // what it did not name has ended, for the core
+    forgetAbsent();
+  }
+
+private:
+  void takeDevices(capnp::List<wire::DeviceInfo>::Reader devices) {
+    node_.devices.clear();
+    for (auto device : devices) {
+      node_.devices.push_back({.index = device.getIndex(),
+                               .uuid = text(device.getUuid()),
+                               .name = text(device.getName()),
+                               .totalBytes = device.getTotalBytes(),
+                               .freeBytes = device.getFreeBytes()});
+      devices_.push_back({node_.id, device.getIndex()});
+    }
+    std::ranges::sort(devices_);
+  }
+
+  void takeJob(wire::JobReport::Reader report) {
+    std::vector<NodeId> nodes{node_.id};
+    for (auto name : report.getNodes()) nodes.push_back(shell_.directory().node(text(name)).id);
+    JobRecord& job = declared(shell_, report.getSpec(), std::move(nodes));
+    shell_.directory().place(job, node_);
+    jobs_.insert(job.id);
+    for (auto participant : report.getParticipants()) takeParticipant(job, participant);
+    for (auto fact : report.getMembers()) takeMember(job, fact);
+  }
+
+  void takeParticipant(JobRecord& job, wire::Participant::Reader report) {
+    ParticipantRecord& participant = joined(shell_, node_, job, report);
+    participants_.insert(report.getId());
+    if (report.getEntered())
+      shell_.feed(SliceReported{participant.id, fromWire(report.getEpoch())});
+    if (report.getWaiting()) takeWaiter(participant, report);
+  }
+
+  void takeWaiter(ParticipantRecord& participant, wire::Participant::Reader report) {
+    std::uint64_t number = report.getRequest();
+    requests_.insert(number);
+    auto* known = shell_.directory().findRequest(node_, number);
+    RequestRecord& request =
+        known != nullptr ? *known : shell_.directory().addRequest(number, participant);
+    shell_.feed(AcquireRequested{.request = request.id,
+                                 .participant = participant.id,
+                                 .ticket = report.getTicket().getNumber()});
+  }
+
+  void takeMember(JobRecord& job, wire::MemberFact::Reader report) {
+    MemberFact fact = fromWire(report, node_.id);
+    members_.insert(report.getMember());
+    fact.member = member(shell_.directory(), node_, job, report.getMember(), report.getPid()).id;
+    shell_.feed(MemberSeen{job.id, node_.id, std::move(fact)});
+  }
+
+  // Nobody waits for their answers any more, unless a grant is on its way.
+  void forgetRequests() {
+    for (auto* request : absent(node_.requests, requests_))
+      if (!request->granting) shell_.directory().remove(*request);
+  }
+
+  void forgetAbsent() {
+    Directory& directory = shell_.directory();
+    for (auto* participant : absent(node_.participants, participants_))
+      directory.remove(*participant);
+    for (auto* member : absent(node_.members, members_)) directory.remove(*member);
+    std::vector<JobRecord*> gone;
+    for (auto& [id, job] : node_.jobs)
+      if (jobs_.count(id) == 0) gone.push_back(job);
+    for (JobRecord* job : gone) shell_.endedOn(node_, *job);
+  }
+
+  template <class Record>
+  static std::vector<Record*> absent(const ByLocalNumber<Record>& known,
+                                     const std::unordered_set<std::uint64_t>& named) {
+    std::vector<Record*> result;
+    for (auto& [local, record] : known)
+      if (named.count(local) == 0) result.push_back(record);
+    return result;
+  }
+
+  Shell& shell_;
+  NodeRecord& node_;
+  Devices devices_;
+  std::unordered_set<JobId> jobs_;
+  std::unordered_set<std::uint64_t> participants_;
+  std::unordered_set<std::uint64_t> members_;
+  std::unordered_set<std::uint64_t> requests_;
+};
+
+}  // namespace
+
+void takeReport(Shell& shell, NodeRecord& node, wire::NodeReport::Reader report) {
+  Taker(shell, node).take(report);
+}
+
+}  // namespace ts

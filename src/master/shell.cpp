@@ -1,0 +1,242 @@
+#include "master/shell.h"
+
+#include "master/facts.h"
+#include "master/node_link.h"
+
+namespace ts {
+namespace {
+
+GroupConfig compiled(const GroupSection& section) {
+  return {.policy = section.policy == "priority" ? Policy::Priority : Policy::Fifo,
+          .ageing = section.ageing,
+          .holdLimit = section.holdLimit,
+          .gangWait = section.gangWait,
+          .brokenGrace = section.brokenGrace,
+          .quiesceDeadline = section.quiesceDeadline};
+}
+
+void sendRefusal(NodeLink& link, std::uint64_t request, const Refuse& refusal,
+                 const std::string& holder) {
+  auto call = link.daemon().refuseRequest(
+      capnp::MessageSize{48 + refusal.detail.size() / sizeof(capnp::word), 0});
+  call.setRequest(request);
+  call.setCause(toWire(refusal.cause));
+  if (!holder.empty()) call.setHolder(holder);
+  call.setNeed(refusal.need);
+  call.setFree(refusal.free);
+  if (!refusal.detail.empty()) call.setDetail(refusal.detail);
+  link.keep(call.send().ignoreResult());
+}
+
+}  // namespace
+
+Shell::Shell(kj::Timer& timer, const MasterConfig& config, Directory& directory, EventLog& events,
+             Meters& meters)
+    : config_(config),
+      directory_(directory),
+      events_(events),
+      meters_(meters),
+      orders_(directory, {.ended = [this](const NodeOrder& order, OperationId operation, Outcome outcome,
+                                          Duration took) {
+                            orderEnded(order, operation, std::move(outcome), took);
+                          },
+                          .overdue = [this](OperationId operation) { feed(OrderOverdue{operation}); }}),
+      cluster_(ClusterConfig{}),
+      alarm_(timer, [this] { wakeUp(); }) {}
+
+void Shell::begin(Generation generation, bool recovering) {
+  for (NodeRecord* node : directory_.nodes())
+    if (node->link != nullptr) node->link->retire("this master begins a new generation");
+  orders_.clear();
+  pending_.clear();
+  directory_ = Directory();
+  generation_ = generation;
+  cluster_ = Cluster(ClusterConfig{.generation = generation.number,
+                                   .recovering = recovering,
+                                   .recoveryGrace = config_.recoveryGrace});
+}
+
+// The core. --------------------------------------------------------------------------------------
+
+void Shell::feed(Event event) {
+  if (stopped_) return;
+  if (stepping_) {
+    pending_.push_back(std::move(event));
+    return;
+  }
+  stepping_ = true;
+  step(event);
+  while (!pending_.empty()) {
+    Event next = std::move(pending_.front());
+    pending_.pop_front();
+    step(next);
+  }
+  stepping_ = false;
+  if (auto wake = cluster_.nextWake()) alarm_.noLaterThan(*wake);
+}
+
+void Shell::step(const Event& event) {
+  events_.happened(event);
+  out_.clear();
+  cluster_.step(now(), event, out_);
+  for (Action& action : out_) {
+    meters_.ordered(action);
+    events_.ordered(action);
+    std::visit([this](auto& a) { obey(a); }, action);
+  }
+}
+
+void Shell::wakeUp() {
+  auto wake = cluster_.nextWake();
+  if (!wake) return;
+  if (*wake > now()) return alarm_.noLaterThan(*wake);
+  feed(TimePassed{});
+}
+
+// Actions. OrderBook go to orders_; these have no outcome. ------------------------------------------
+
+void Shell::obey(Refuse& refusal) {
+  auto* request = directory_.find(refusal.request);
+  if (request == nullptr) return;  // its caller has gone
+  NodeRecord& node = *request->node;
+  std::uint64_t local = request->local;
+  std::string holder;
+  if (auto* job = directory_.find(refusal.holder)) holder = job->name.name;
+  directory_.remove(*request);
+  if (node.link == nullptr) return;  // it asks again when it returns
+  node.link->whenOpen([&link = *node.link, local, holder, refusal] {
+    sendRefusal(link, local, refusal, holder);
+  });
+}
+
+void Shell::obey(AskToYield& ask) {
+  auto* job = directory_.find(ask.job);
+  auto* link = directory_.node(ask.node).link;
+  if (job == nullptr || link == nullptr) return;
+  link->whenOpen([link, name = job->name, epoch = ask.epoch] {
+    auto call = link->daemon().askToYieldRequest(capnp::MessageSize{48, 0});
+    toWire(name, call.initKey());
+    toWire(epoch, call.initEpoch());
+    link->keep(call.send().ignoreResult());
+  });
+}
+
+void Shell::obey(Grant& grant) {
+  for (RequestId id : grant.requests)
+    if (auto* request = directory_.find(id)) request->granting = true;
+  orders_.give(std::move(grant));
+}
+
+void Shell::obey(Notice& notice) {  // the event log has said it
+  if (notice.kind == Notice::Kind::JoinRefused) joinRefusal_ = std::move(notice);
+}
+
+void Shell::orderEnded(const NodeOrder& order, OperationId operation, Outcome outcome, Duration took) {
+  NodeRecord& node = directory_.node(nodeOf(order));
+  meters_.ended(verbOf(order), outcome, took);
+  events_.ended(verbOf(order), node.id, jobOf(order), operation, outcome, took);
+  if (auto* job = directory_.find(jobOf(order))) adopt(directory_, node, *job, outcome.members);
+  if (auto* grant = std::get_if<Grant>(&order); grant != nullptr && outcome.ok()) answer(*grant);
+  feed(OrderFinished{operation, std::move(outcome)});
+}
+
+void Shell::answer(const Grant& grant) {
+  for (RequestId id : grant.requests)
+    if (auto* request = directory_.find(id)) directory_.remove(*request);
+}
+
+// Nodes. -----------------------------------------------------------------------------------------
+
+void Shell::returned(NodeRecord& node) {
+  node.state = NodeState::Up;
+  node.since = now();
+}
+
+void Shell::lost(NodeRecord& node) {
+  node.state = NodeState::Suspect;
+  node.since = now();
+  feed(NodeSuspected{node.id});
+}
+
+void Shell::died(NodeRecord& node) {
+  node.state = NodeState::Dead;
+  node.since = now();
+  orders_.forget(node);
+  feed(NodeDied{node.id});
+}
+
+// Jobs and their processes. ----------------------------------------------------------------------
+
+void Shell::refuseUnknown(NodeRecord& node, std::uint64_t localRequest) {
+  sendRefusal(*node.link, localRequest,
+              {.cause = Cause::UnknownParticipant,
+               .detail = "the master does not know this participant; join again"},
+              "");
+}
+
+void Shell::cancel(RequestRecord& request) {
+  feed(AcquireCancelled{request.id});
+  // With a grant on its way the node has given up what that will name: its outcome ends the record.
+  if (!request.granting) directory_.remove(request);
+}
+
+void Shell::leave(ParticipantRecord& participant, bool died) {
+  feed(ParticipantLeft{participant.id, died});
+  directory_.remove(participant);
+}
+
+void Shell::cleared(MemberRecord& member) {
+  feed(MemberCleared{member.id});
+  directory_.remove(member);
+}
+
+void Shell::endedOn(NodeRecord& node, JobRecord& job) {
+  endProcesses(node, job);
+  directory_.unplace(job, node);
+  if (job.nodes != 0) return;
+  feed(JobEnded{job.id});
+  directory_.remove(job);
+}
+
+// A node tells of each end by itself; what it has not told has no way to end but this.
+void Shell::endProcesses(NodeRecord& node, JobRecord& job) {
+  if (job.participants == 0 && job.members == 0) return;
+  std::vector<ParticipantRecord*> participants;
+  for (auto& [local, record] : node.participants)
+    if (record->job == &job) participants.push_back(record);
+  for (auto* participant : participants) leave(*participant, false);
+  std::vector<MemberRecord*> members;
+  for (auto& [local, record] : node.members)
+    if (record->job == &job) members.push_back(record);
+  for (auto* member : members) {
+    feed(MemberDied{member->id});
+    cleared(*member);
+  }
+}
+
+// Groups. ----------------------------------------------------------------------------------------
+
+const GroupSection& Shell::section(const std::string& group) const {
+  auto it = config_.groups.find(group);
+  return it == config_.groups.end() ? config_.defaults : it->second;
+}
+
+const GroupId* Shell::group(const std::string& name) {
+  if (const GroupId* known = directory_.findGroup(name)) return known;
+  if (!config_.anyGroup && config_.groups.count(name) == 0) return nullptr;
+  adoptGroup(name);
+  return directory_.findGroup(name);
+}
+
+GroupId Shell::adoptGroup(const std::string& name) {
+  GroupId id = directory_.group(name);
+  cluster_.configure(id, compiled(section(name)));
+  return id;
+}
+
+void Shell::configureAgain() {
+  for (std::size_t i = 0; i < directory_.groups(); ++i)
+    cluster_.configure(GroupId(i), compiled(section(directory_.name(GroupId(i)))));
+}
+
+}  // namespace ts

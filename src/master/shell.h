@@ -1,0 +1,95 @@
+// The core among real nodes: feeds it what happens, obeys what it orders. One thread, no locks.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "config/config.h"
+#include "core/cluster.h"
+#include "master/alarm.h"
+#include "master/directory.h"
+#include "master/event_log.h"
+#include "master/meters.h"
+#include "master/order_book.h"
+#include "wire/generation.h"
+
+namespace ts {
+
+class Shell {
+public:
+  // `config` is read again whenever it matters, so that SIGHUP can replace its contents.
+  Shell(kj::Timer& timer, const MasterConfig& config, Directory& directory, EventLog& events,
+        Meters& meters);
+
+  // Forgets everything and rules as `generation`. `recovering`: nodes may hold jobs of an earlier one.
+  void begin(Generation generation, bool recovering);
+  const Generation& generation() const { return generation_; }
+
+  // From here on nothing is fed: connections end, nobody is suspect for it.
+  void stop() { stopped_ = true; }
+
+  // May be called from within an obeyed action: what happens then is fed after it.
+  void feed(Event event);
+
+  Directory& directory() { return directory_; }
+  OrderBook& orders() { return orders_; }
+  EventLog& events() { return events_; }
+  const Cluster& cluster() const { return cluster_; }
+  const MasterConfig& config() const { return config_; }
+  Instant now() const { return monotonicNow(); }
+
+  // The group's id, or nothing if the configuration does not know the group.
+  const GroupId* group(const std::string& name);
+  GroupId adoptGroup(const std::string& name);  // whether the configuration knows it or not
+  const GroupSection& section(const std::string& group) const;
+  void configureAgain();  // after SIGHUP: for what comes
+
+  // Nodes that come and go.
+  void returned(NodeRecord& node);
+  void lost(NodeRecord& node);
+  void died(NodeRecord& node);  // a verdict
+
+  // The core's refusal of the join that was fed last, if it did refuse.
+  std::optional<Notice> takeJoinRefusal() { return std::exchange(joinRefusal_, std::nullopt); }
+
+  // What takes an event and a change of the directory together.
+  void refuseUnknown(NodeRecord& node, std::uint64_t localRequest);
+  void cancel(RequestRecord& request);
+  void leave(ParticipantRecord& participant, bool died);
+  void cleared(MemberRecord& member);
+  void endedOn(NodeRecord& node, JobRecord& job);
+
+private:
+  void step(const Event& event);
+  void obey(Action& action);
+  void obey(Refuse& refusal);
+  void obey(AskToYield& ask);
+  void obey(Notice& notice);
+  void obey(Grant& grant);
+  template <class AnOrder>
+  void obey(AnOrder& order) {
+    orders_.give(std::move(order));
+  }
+  void orderEnded(const NodeOrder& order, OperationId operation, Outcome outcome, Duration took);
+  void answer(const Grant& grant);
+  void endProcesses(NodeRecord& node, JobRecord& job);
+  void wakeUp();
+
+  const MasterConfig& config_;
+  Directory& directory_;
+  EventLog& events_;
+  Meters& meters_;
+  OrderBook orders_;
+  Cluster cluster_;
+  Generation generation_;
+  std::optional<Notice> joinRefusal_;
+  std::deque<Event> pending_;
+  bool stepping_ = false;
+  bool stopped_ = false;
+  Actions out_;
+  Alarm alarm_;
+};
+
+}  // namespace ts

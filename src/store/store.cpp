@@ -1,0 +1,103 @@
+#include "store/store.h"
+
+#include <mutex>
+
+#include "store/sqlite.h"
+
+namespace ts {
+namespace {
+
+// An exclusive lock: two masters on one file would take the same generation.
+constexpr const char* kSetUp =
+    "PRAGMA locking_mode = EXCLUSIVE;"
+    "PRAGMA journal_mode = WAL;"
+    "PRAGMA synchronous = NORMAL;"
+    "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS nodes (name TEXT PRIMARY KEY, address TEXT NOT NULL,"
+    "  last_seen_us INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, unix_us INTEGER NOT NULL,"
+    "  text TEXT NOT NULL);"
+    "CREATE INDEX IF NOT EXISTS events_by_time ON events (unix_us);";
+
+constexpr std::uint64_t kKeepEvents = 1'000'000;
+
+// Before anything is prepared: statements need the tables.
+struct Opened {
+  Sqlite db;
+  explicit Opened(const std::string& path) : db(path) { db.run(kSetUp); }
+};
+
+}  // namespace
+
+struct Store::State : Opened {
+  explicit State(const std::string& path) : Opened(path) {}
+
+  std::mutex mutex;
+  std::uint64_t keepEvents = kKeepEvents;
+  Statement readMeta{db, "SELECT value FROM meta WHERE key = ?"};
+  Statement writeMeta{db, "INSERT OR REPLACE INTO meta VALUES (?, ?)"};
+  Statement writeNode{db, "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?)"};
+  Statement readNodes{db, "SELECT name, address, last_seen_us FROM nodes ORDER BY name"};
+  Statement writeEvent{db, "INSERT INTO events (unix_us, text) VALUES (?, ?)"};
+  Statement dropEvents{db, "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?"};
+  Statement readEvents{db,
+                       "SELECT unix_us, text FROM events WHERE unix_us >= ? ORDER BY unix_us, id"
+                       " LIMIT ?"};
+};
+
+Store::Store(const std::string& path) : state_(std::make_unique<State>(path)) {}
+Store::~Store() = default;
+
+std::uint32_t Store::lastGeneration() {
+  std::lock_guard lock(state_->mutex);
+  auto& read = state_->readMeta.bind(1, "generation");
+  auto number = read.step() ? std::uint32_t(read.number(0)) : 0;
+  read.reset();
+  return number;
+}
+
+void Store::setGeneration(std::uint32_t number) {
+  std::lock_guard lock(state_->mutex);
+  state_->db.run("PRAGMA synchronous = FULL");
+  state_->writeMeta.bind(1, "generation").bind(2, std::uint64_t(number)).run();
+  state_->db.run("PRAGMA synchronous = NORMAL");
+}
+
+void Store::remember(const NodeRow& node) {
+  std::lock_guard lock(state_->mutex);
+  state_->writeNode.bind(1, node.name).bind(2, node.address).bind(3, node.lastSeenUs).run();
+}
+
+std::vector<NodeRow> Store::nodes() {
+  std::lock_guard lock(state_->mutex);
+  std::vector<NodeRow> rows;
+  auto& read = state_->readNodes;
+  while (read.step()) rows.push_back({read.text(0), read.text(1), read.number(2)});
+  read.reset();
+  return rows;
+}
+
+void Store::append(const std::vector<EventRow>& events) {
+  std::lock_guard lock(state_->mutex);
+  Transaction transaction(state_->db);
+  for (const EventRow& event : events)
+    state_->writeEvent.bind(1, event.unixUs).bind(2, event.text).run();
+  state_->dropEvents.bind(1, state_->keepEvents).run();
+  transaction.commit();
+}
+
+std::vector<EventRow> Store::eventsSince(std::uint64_t sinceUs, std::size_t limit) {
+  std::lock_guard lock(state_->mutex);
+  std::vector<EventRow> rows;
+  auto& read = state_->readEvents.bind(1, sinceUs).bind(2, std::uint64_t(limit));
+  while (read.step()) rows.push_back({read.number(0), read.text(1)});
+  read.reset();
+  return rows;
+}
+
+void Store::setKeepEvents(std::uint64_t count) {
+  std::lock_guard lock(state_->mutex);
+  state_->keepEvents = count;
+}
+
+}  // namespace ts
