@@ -61,7 +61,4 @@ private:
   std::vector<std::string> known_;
 };
 
-// The candidate that `word` was most likely meant to be, or "".
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
-
 }  // namespace ts

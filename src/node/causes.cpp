@@ -28,6 +28,7 @@ Words wordsFor(Cause cause) {
     case Cause::NotReleased: return {TSL_NOT_RELEASED, "saved memory is still seen on the device"};
     case Cause::Stranger: return {TSL_NO_DEVICE_MEMORY, "a process of no job uses the device"};
     case Cause::NodeSuspect: return {TSL_UNAVAILABLE, "a node of the job does not answer"};
+    case Cause::Drained: return {TSL_PAUSED, "an operator drained a node of the job"};
     case Cause::NodeDead: return {TSL_UNAVAILABLE, "a node of the job is dead"};
     case Cause::JobFaulted: return {TSL_FAULTED, "the job's state cannot be moved"};
     case Cause::Blocked: return {TSL_FAULTED, "a job that cannot be moved is on the claim"};

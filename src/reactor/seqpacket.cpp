@@ -1,5 +1,6 @@
 #include "reactor/seqpacket.h"
 
+#include <fcntl.h>
 #include <kj/debug.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -28,6 +29,18 @@ kj::AutoCloseFd newSocket() {
   int fd;
   KJ_SYSCALL(fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   return kj::AutoCloseFd(fd);
+}
+
+void wantCredentials(int fd) {
+  int on = 1;
+  KJ_SYSCALL(::setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on));
+}
+
+// A blocking connect() waits for room in the backlog as long as a send would.
+void beginPatience(int fd, std::chrono::microseconds patience) {
+  timeval limit{time_t(patience.count() / 1'000'000), suseconds_t(patience.count() % 1'000'000)};
+  KJ_SYSCALL(::fcntl(fd, F_SETFL, 0));
+  KJ_SYSCALL(::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit));
 }
 
 // A socket file outlives its daemon; only one that nobody listens on may go.
@@ -77,8 +90,7 @@ std::optional<kj::AutoCloseFd> acceptSeqpacket(int listener) {
     int fd = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
       kj::AutoCloseFd owned(fd);
-      int on = 1;
-      KJ_SYSCALL(::setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on));
+      wantCredentials(fd);
       return owned;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
@@ -86,14 +98,18 @@ std::optional<kj::AutoCloseFd> acceptSeqpacket(int listener) {
   }
 }
 
-int connectSeqpacket(const std::string& path, kj::AutoCloseFd& out) {
+int connectSeqpacket(const std::string& path, kj::AutoCloseFd& out,
+                     std::chrono::microseconds patience) {
   sockaddr_un address = addressOf(path);
   kj::AutoCloseFd fd = newSocket();
+  if (patience.count() > 0) beginPatience(fd, patience);
   int rc;
   do {
     rc = ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address);
   } while (rc != 0 && errno == EINTR);
   if (rc != 0) return errno;
+  wantCredentials(fd);
+  KJ_SYSCALL(::fcntl(fd, F_SETFL, O_NONBLOCK));
   out = kj::mv(fd);
   return 0;
 }

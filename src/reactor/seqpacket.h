@@ -4,6 +4,7 @@
 #include <kj/io.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -25,8 +26,9 @@ kj::AutoCloseFd listenSeqpacket(const std::string& path, mode_t mode);
 // Throws on errors that are not the peer's.
 std::optional<kj::AutoCloseFd> acceptSeqpacket(int listener);
 
-// 0 or errno. A full backlog is EAGAIN: connecting never blocks.
-int connectSeqpacket(const std::string& path, kj::AutoCloseFd& out);
+// 0 or errno. A full backlog is EAGAIN, at once or after `patience` (for programs without a loop).
+int connectSeqpacket(const std::string& path, kj::AutoCloseFd& out,
+                     std::chrono::microseconds patience = {});
 
 struct Packet {
   enum class Kind { Message, WouldBlock, Closed };
@@ -38,7 +40,7 @@ struct Packet {
 };
 
 // Never waits. Distinguishes an empty message from the end by the credentials that come with every
-// message on a socket from acceptSeqpacket(). A reset connection is Closed.
+// message on a socket of acceptSeqpacket() or connectSeqpacket(). A reset connection is Closed.
 Packet receivePacket(int socket, void* buffer, std::size_t size);
 
 enum class Sent { Yes, WouldBlock, Closed };

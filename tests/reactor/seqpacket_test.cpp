@@ -117,6 +117,8 @@ TEST_CASE("a full backlog answers a connect at once", "[reactor]") {
     clients.push_back(kj::mv(client));
   }
   CHECK(error == EAGAIN);
+  kj::AutoCloseFd patient;
+  CHECK(connectSeqpacket(path, patient, std::chrono::milliseconds(1)) == EAGAIN);
 }
 
 TEST_CASE("a stale socket file is replaced, a live one and a plain file are not", "[reactor]") {

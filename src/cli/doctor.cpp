@@ -1,0 +1,102 @@
+#include "cli/doctor.h"
+
+#include <unistd.h>
+
+#include <array>
+
+#include "cli/failure.h"
+#include "cli/machine.h"
+#include "cli/master.h"
+#include "cli/node.h"
+#include "cli/places.h"
+#include "cli/words.h"
+#include "timeslice/timeslice.h"
+#include "wire/translate.h"
+
+namespace ts::cli {
+namespace {
+
+void append(Findings& to, Findings more) {
+  for (Finding& finding : more) to.push_back(std::move(finding));
+}
+
+// "what: cause; cure" as a Failure has it.
+Finding failed(const Failure& failure) {
+  std::string text = failure.what();
+  auto cure = text.find("; ");
+  if (cure == std::string::npos) return {Verdict::Fail, text, ""};
+  return {Verdict::Fail, text.substr(0, cure), text.substr(cure + 2)};
+}
+
+std::string contentOf(int fd) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  ssize_t n;
+  while ((n = ::pread(fd, buffer.data(), buffer.size(), off_t(text.size()))) > 0) {
+    text.append(buffer.data(), std::size_t(n));
+  }
+  return text;
+}
+
+Findings askNode(const Place& place, const Options& options) {
+  Node node(place, options.timeout);
+  auto answer = node.ask(TSL_DOCTOR, tsl_message{}, Node::Clock::now() + options.timeout);
+  if (answer.reply.status != TSL_OK || answer.fds.empty()) {
+    return {{Verdict::Fail,
+             std::string("tsnoded has no report: ") + ts_strerror(ts_status(answer.reply.status)) + " " +
+                 answer.detail(),
+             ""}};
+  }
+  return readReport(contentOf(answer.fds.front()));
+}
+
+Findings examineNode(const Place& place, const Options& options) {
+  try {
+    return askNode(place, options);
+  } catch (const Failure& failure) {
+    Findings findings{failed(failure)};
+    append(findings, examineMachine());
+    return findings;
+  }
+}
+
+Finding examineMunge(const std::string& auth) {
+  if (auth != "munge") return {Verdict::Warn, "auth is \"none\": everybody is believed", ""};
+  Proof proof = newMungeAuth()->prove(Role::Operator, {newNonce(), newNonce()});
+  if (proof.ok) return {Verdict::Ok, "munged gives credentials", ""};
+  return {Verdict::Fail, proof.why,
+          "start munged, with the same key on all machines; or set auth = \"none\" to try things out "
+          "on one machine"};
+}
+
+Finding examineMaster(Loop& loop, const Places& places, const Options& options) {
+  try {
+    Master master(loop, places, options.timeout);
+    auto status = master.call(master.session().statusRequest());
+    return {Verdict::Ok,
+            "tsmasterd " + text(status.getVersion()) + " answers at " + places.master.address + ": " +
+                counted(status.getNodes().size(), "node") + ", auth " + master.auth(),
+            ""};
+  } catch (const Failure& failure) {
+    return failed(failure);
+  }
+}
+
+}  // namespace
+
+Findings examine(Loop& loop, const Options& options) {
+  Findings findings{{Verdict::Ok, std::string("tsctl ") + ts_version(), ""}};
+  Places places;
+  try {
+    places = findPlaces(options);
+  } catch (const Failure& failure) {
+    findings.push_back({Verdict::Fail, failure.what(), ""});
+    return findings;
+  }
+  append(findings, examineNode(places.node, options));
+  findings.push_back(examineMunge(places.auth));
+  findings.push_back(examineMaster(loop, places, options));
+  return findings;
+}
+
+}  // namespace ts::cli

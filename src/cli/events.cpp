@@ -1,0 +1,71 @@
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/master_commands.h"
+#include "cli/since.h"
+#include "wire/status_json.h"
+#include "wire/translate.h"
+
+namespace ts::cli {
+namespace {
+
+class Printer final : public wire::EventSink::Server {
+public:
+  Printer(bool json, kj::Own<kj::PromiseFulfiller<void>> caughtUp)
+      : json_(json), caughtUp_(kj::mv(caughtUp)) {}
+
+  const std::size_t& printed() const { return printed_; }
+
+protected:
+  kj::Promise<void> event(EventContext context) override {
+    auto line = context.getParams().getLine();
+    std::string out = json_ ? textOf(toJson(line))
+                            : showTime(line.getUnixUs()) + "  " + text(line.getText());
+    std::puts(out.c_str());
+    ++printed_;
+    std::fflush(stdout);  // who follows wants it now
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> caughtUp(CaughtUpContext) override {
+    caughtUp_->fulfill();
+    return kj::READY_NOW;
+  }
+
+private:
+  bool json_;
+  std::size_t printed_ = 0;
+  kj::Own<kj::PromiseFulfiller<void>> caughtUp_;
+};
+
+}  // namespace
+
+void printEvents(Loop& loop, Master& master, const Options& options) {
+  auto caughtUp = kj::newPromiseAndFulfiller<void>();
+  auto printer = kj::heap<Printer>(options.json, kj::mv(caughtUp.fulfiller));
+  const std::size_t& printed = printer->printed();
+  auto request = master.session().eventsRequest();
+  request.setSince(options.sinceUs);
+  wire::EventSink::Client sink = kj::mv(printer);
+  request.setSink(sink);
+  auto handle = master.call(kj::mv(request));  // as long as it lives, lines come
+  auto closed = master.whenClosed().then(
+      []() -> kj::Promise<void> { return KJ_EXCEPTION(DISCONNECTED, "closed"); });
+  kj::Promise<void> end = kj::NEVER_DONE;
+  if (!options.follow) end = kj::mv(caughtUp.promise);
+  auto over = closed.exclusiveJoin(kj::mv(end)).fork();
+  try {
+    if (options.follow) over.addBranch().wait(loop.scope);
+    for (std::size_t before = 0;; before = printed) {
+      try {
+        return within(loop, options.timeout, over.addBranch());
+      } catch (const Late&) {
+        // The past may be long; it is over only when nothing comes any more.
+        if (printed == before) throw master.lateFailure();
+      }
+    }
+  } catch (const kj::Exception& e) {
+    throw master.failureOf(e);
+  }
+}
+
+}  // namespace ts::cli

@@ -1,0 +1,70 @@
+#include "cli/master.h"
+
+#include "cli/words.h"
+#include "wire/greet.h"
+
+namespace ts::cli {
+namespace {
+
+// KJ puts the call before the cause: "connect: Connection refused".
+std::string causeOf(const kj::Exception& exception) {
+  std::string text = sentenceOf(exception);
+  for (const char* call : {"connect: ", "connect(): "}) {
+    if (text.starts_with(call)) text.erase(0, std::string(call).size());
+  }
+  return text;
+}
+
+std::string shown(const Place& place) {
+  return place.address + " (" + (place.from.starts_with('/') ? "from " : "") + place.from + ")";
+}
+
+}  // namespace
+
+Master::Master(Loop& loop, const Places& places, std::chrono::microseconds timeout)
+    : loop_(loop), place_(places.master), timeout_(timeout) {
+  prover_ = places.auth == "none" ? newNoAuth() : newMungeAuth();
+  auto& network = loop_.io->getNetwork();
+  auto stream = waitFor<kj::Own<kj::AsyncIoStream>>(
+      network.parseAddress(place_.address.c_str()).then([](kj::Own<kj::NetworkAddress> address) {
+        auto connecting = address->connect();
+        return connecting.attach(kj::mv(address));
+      }));
+  connected_ = true;
+  link_.emplace(kj::mv(stream), Link::Side::Caller);
+  enter(places);
+}
+
+void Master::enter(const Places& places) {
+  Auth& prover = *prover_;
+  session_ = waitFor<wire::OperatorSession::Client>(
+      greet(link_->peer<wire::Master>(), prover, runHere(), places.masterUid)
+          .then([this, &prover](Greeted greeted) {
+            auth_ = greeted.auth;
+            return enterOperator(kj::mv(greeted), prover, runHere());
+          }));
+}
+
+Failure Master::failureOf(const kj::Exception& exception) const {
+  if (!connected_) return unreachable(causeOf(exception));
+  if (exception.getType() == kj::Exception::Type::DISCONNECTED) {
+    return unreachable("it closed the connection");
+  }
+  std::string text = sentenceOf(exception);
+  // What the sentence calls "this side" is configured by an option here.
+  if (text.find("set `auth` to the same") != std::string::npos) text += ", or give --auth to tsctl";
+  return Failure(Exit::Failed, text);
+}
+
+Failure Master::unreachable(const std::string& cause) const {
+  return Failure(Exit::Unreachable,
+                 "tsmasterd cannot be reached at " + shown(place_) + ": " + cause +
+                     "; start it there with `systemctl start tsmasterd`, or say where it is with "
+                     "--master or TIMESLICE_MASTER");
+}
+
+Failure Master::lateFailure() const {
+  return unreachable("no answer within " + showDuration(std::uint64_t(timeout_.count())));
+}
+
+}  // namespace ts::cli

@@ -1,0 +1,247 @@
+#include "cli/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+
+#include "cli/failure.h"
+#include "cli/since.h"
+#include "config/config.h"
+#include "config/nearest.h"
+#include "timeslice/timeslice.h"
+
+namespace ts::cli {
+namespace {
+
+// The texts that still have to be read after CLI11 is done with them.
+struct Raw {
+  std::string timeout;
+  std::string deadline;
+  std::string since;
+};
+
+constexpr const char* kExitCodes =
+    "Exit codes: 0 done, 1 failed or refused, 2 usage, 69 a daemon cannot be reached, 78 bad "
+    "configuration.";
+
+std::string examples(std::initializer_list<const char*> lines) {
+  std::string text = "Examples:";
+  for (const char* line : lines) text += std::string("\n  ") + line;
+  return text;
+}
+
+CLI::App* add(CLI::App& app, const char* name, const char* summary,
+              std::initializer_list<const char*> lines) {
+  CLI::App* command = app.add_subcommand(name, summary);
+  command->fallthrough();
+  command->footer(examples(lines) +
+                  "\n\nEverywhere: --json, --master, --socket, --auth, --timeout; see tsctl --help");
+  return command;
+}
+
+void addCommon(CLI::App& app, Options& o, Raw& raw) {
+  app.add_flag("--json", o.json, "Print JSON instead of a table");
+  app.add_option("--master", o.master,
+                 "Where tsmasterd listens: HOST:PORT or the path of its socket "
+                 "(else TIMESLICE_MASTER, its socket on this machine, or `master` of node.toml)");
+  app.add_option("--auth", o.auth, "munge or none (else `auth` of node.toml, else munge)")
+      ->check(CLI::IsMember({"munge", "none"}));
+  app.add_option("--socket", o.nodeSocket,
+                 "Where tsnoded listens (else TIMESLICE_SOCKET, else `socket` of node.toml)");
+  app.add_option("--node-config", o.nodeConfig, "The node's configuration")->capture_default_str();
+  app.add_option("--timeout", raw.timeout, "How long to wait for a daemon, like 500ms (default 5s)");
+}
+
+void addLooking(CLI::App& app, Options& o, Raw& raw) {
+  add(app, "status", "Everything at a glance: groups, jobs, nodes",
+      {"tsctl status", "tsctl status --json | jq .groups"});
+  auto* jobs = add(app, "jobs", "Jobs: who holds, who waits, on which devices",
+                   {"tsctl jobs", "tsctl jobs --group trainers"});
+  jobs->add_option("--group", o.group, "Only of this group");
+  add(app, "nodes", "Nodes, their devices and memory", {"tsctl nodes", "tsctl nodes --json"});
+  auto* events = add(app, "events", "What happened: grants, yields, switches, faults",
+                     {"tsctl events --since 1h", "tsctl events --follow",
+                      "tsctl events --since 2026-01-31T08:00:00Z --json"});
+  events->add_flag("-f,--follow", o.follow, "Go on with new ones as they come");
+  events->add_option("--since", raw.since,
+                     "From how long ago, like 30min, or a UTC time; or all (default 10min)");
+  auto* why = add(app, "why", "What a job waits for, and who is before it",
+                  {"tsctl why 417.0", "tsctl why trainers/417.0"});
+  why->add_option("job", o.job, "NAME or GROUP/NAME")->required();
+}
+
+void addActing(CLI::App& app, Options& o) {
+  auto* pause = add(app, "pause", "Let nobody in a group have a turn until resume",
+                    {"tsctl pause trainers"});
+  pause->add_option("group", o.group, "The group")->required();
+  auto* resume = add(app, "resume", "End a pause", {"tsctl resume trainers"});
+  resume->add_option("group", o.group, "The group")->required();
+  auto* evict = add(app, "evict", "End a job's part in its group; its processes go on",
+                    {"tsctl evict trainers/417.0", "tsctl evict 417.0 --kill"});
+  evict->add_option("job", o.job, "NAME or GROUP/NAME")->required();
+  evict->add_flag("--kill", o.kill, "Kill its processes, too");
+  auto* clear = add(app, "clear-fault", "Let a faulted job be tried again", {"tsctl clear-fault 417.0"});
+  clear->add_option("job", o.job, "NAME or GROUP/NAME")->required();
+  auto* drain = add(app, "drain", "Grant nothing more on a node", {"tsctl drain gpu-7"});
+  drain->add_option("node", o.node, "The node")->required();
+  auto* undrain = add(app, "undrain", "Take a drained node back", {"tsctl undrain gpu-7"});
+  undrain->add_option("node", o.node, "The node")->required();
+}
+
+void addJobOptions(CLI::App& command, Options& o) {
+  command.add_option("--group", o.group, "The group to take turns in")->required();
+  command.add_option("--job", o.job, "The job's name in the group (default: NAME.PID)");
+  command.add_option("--devices", o.devices, "Its devices, like 0,1 or UUIDs (default: all visible)");
+  command.add_option("--backend", o.backend, "How its state moves: cuda, none (default: the node's)");
+  command.add_option("--gang", o.gang, "Participants that make one slice; 0: none");
+  command.add_option("--priority", o.priority, "Larger goes first where the policy is priority");
+}
+
+void addHere(CLI::App& app, Options& o, Raw& raw) {
+  auto* run = add(app, "run", "Start a program as a job on this node; it takes its turns itself",
+                  {"tsctl run --group trainers -- python train.py",
+                   "tsctl run --group trainers --devices 0,1 --priority 5 -- torchrun train.py"});
+  addJobOptions(*run, o);
+  auto* slice = add(app, "slice", "Take one turn, run a program during it, give the turn back",
+                    {"tsctl slice --group trainers -- python evaluate.py",
+                     "tsctl slice --group trainers --deadline 10min -- ./bench"});
+  addJobOptions(*slice, o);
+  slice->add_option("--phase", o.phase, "A label for the metrics");
+  slice->add_option("--deadline", raw.deadline, "Give up when the turn has not come by then");
+  for (const char* name : {"snapshot", "restore"}) {
+    bool save = std::string_view(name) == "snapshot";
+    auto* move = add(app, name,
+                     save ? "Move a process's device state to host memory (tsnoded alone, no master)"
+                          : "Bring it back and let the process go on",
+                     {save ? "tsctl snapshot --pid 4711" : "tsctl restore --pid 4711"});
+    move->add_option("--pid", o.pids, "The process; several are moved one after the other")
+        ->required()
+        ->check(CLI::PositiveNumber);
+    move->add_option("--deadline", raw.deadline, "For each of them (default 2min)");
+  }
+  add(app, "doctor", "What works here, and what to do about what does not",
+      {"tsctl doctor", "tsctl doctor --json"});
+  auto* completion = add(app, "completion", "Completions for a shell",
+                         {"tsctl completion bash > /etc/bash_completion.d/tsctl",
+                          "tsctl completion zsh > ~/.zfunc/_tsctl",
+                          "tsctl completion fish > ~/.config/fish/completions/tsctl.fish"});
+  completion->add_option("shell", o.shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+}
+
+void define(CLI::App& app, Options& o, Raw& raw) {
+  app.name("tsctl");
+  app.description("Inspect and operate timeslice: whose turn it is on the GPUs, and why.");
+  app.set_version_flag("--version", std::string("tsctl ") + ts_version());
+  app.require_subcommand(1);
+  app.footer(examples({"tsctl status", "tsctl why trainers/417.0", "tsctl doctor"}) + "\n\n" +
+             kExitCodes);
+  app.get_formatter()->column_width(26);
+  addCommon(app, o, raw);
+  addLooking(app, o, raw);
+  addActing(app, o);
+  addHere(app, o, raw);
+}
+
+std::chrono::microseconds durationOf(const char* option, const std::string& text) {
+  std::chrono::microseconds value{0};
+  std::string why;
+  if (!parseDuration(text, value, why)) throw Failure(Exit::Usage, std::string(option) + ": " + why);
+  if (value.count() == 0) {
+    throw Failure(Exit::Usage, std::string(option) + " is \"" + text + "\"; write more than nothing");
+  }
+  return value;
+}
+
+void finish(Options& o, const Raw& raw) {
+  if (!raw.timeout.empty()) o.timeout = durationOf("--timeout", raw.timeout);
+  if (!raw.deadline.empty()) o.deadline = durationOf("--deadline", raw.deadline);
+  if (o.command == "events") o.sinceUs = parseSince(raw.since.empty() ? "10min" : raw.since);
+  bool runs = o.command == "run" || o.command == "slice";
+  if (runs && o.program.empty()) {
+    throw Failure(Exit::Usage, "no program; write it after --, like tsctl " + o.command +
+                                   " --group " + o.group + " -- python train.py");
+  }
+  if (!runs && !o.program.empty()) {
+    throw Failure(Exit::Usage, "tsctl " + o.command + " takes nothing after --, there is \"" +
+                                   o.program.front() + "\"");
+  }
+}
+
+// CLI11 takes an unknown command for an argument too many.
+std::string hintFor(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  for (const std::string& word : app.remaining()) {
+    if (word.starts_with('-')) continue;
+    std::string hint = nearest(word, names);
+    return "there is no command \"" + word + "\"" +
+           (hint.empty() ? "" : "; did you mean " + hint + "?");
+  }
+  return "";
+}
+
+std::string usageError(const CLI::App& app, const std::string& what) {
+  auto chosen = app.get_subcommands();
+  std::string hint = chosen.empty() ? hintFor(app) : "";
+  std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
+  return "tsctl: " + (hint.empty() ? what : hint) + "; see tsctl" + command + " --help\n";
+}
+
+}  // namespace
+
+Parsed parseOptions(const std::vector<std::string>& arguments) {
+  Parsed parsed;
+  Raw raw;
+  CLI::App app;
+  define(app, parsed.options, raw);
+  // What stands after -- is somebody else's command line.
+  auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  std::vector<std::string> before(arguments.begin(), dashes);
+  if (dashes != arguments.end()) parsed.options.program.assign(dashes + 1, arguments.end());
+  try {
+    std::vector<std::string> reversed(before.rbegin(), before.rend());  // as CLI11 wants it
+    app.parse(reversed);
+    parsed.options.command = app.get_subcommands().front()->get_name();
+    finish(parsed.options, raw);
+  } catch (const CLI::Success& e) {  // --help, --version
+    std::ostringstream out, unused;
+    app.exit(e, out, unused);
+    parsed.exit = 0;
+    parsed.text = out.str();
+  } catch (const CLI::ParseError& e) {
+    parsed.exit = int(Exit::Usage);
+    parsed.text = usageError(app, e.what());
+  } catch (const Failure& e) {
+    parsed.exit = int(e.exit());
+    parsed.text = usageError(app, e.what());
+  }
+  return parsed;
+}
+
+std::vector<CommandInfo> commands() {
+  Options options;
+  Raw raw;
+  CLI::App app;
+  define(app, options, raw);
+  std::vector<CommandInfo> all;
+  for (CLI::App* command : app.get_subcommands({})) {
+    CommandInfo info{command->get_name(), command->get_description(), {}};
+    for (CLI::App* level : {command, &app}) {
+      for (const CLI::Option* option : level->get_options()) {
+        for (const std::string& name : option->get_lnames()) {
+          std::string word = "--" + name;
+          if (level == &app && (name == "help" || name == "version")) continue;
+          if (std::find(info.options.begin(), info.options.end(), word) == info.options.end()) {
+            info.options.push_back(word);
+          }
+        }
+      }
+    }
+    all.push_back(std::move(info));
+  }
+  return all;
+}
+
+}  // namespace ts::cli

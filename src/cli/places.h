@@ -1,0 +1,28 @@
+// Where the daemons are: by the command line, the environment, the node's configuration, or by default.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "cli/options.h"
+
+namespace ts::cli {
+
+struct Place {
+  std::string address;  // "HOST:PORT" or "unix:PATH"; a plain path for the node's socket
+  std::string from;     // for errors: "--master", "the default", ...
+};
+
+struct Places {
+  Place master;
+  Place node;
+  std::string auth;                // munge or none
+  std::optional<uid_t> masterUid;  // whose credential the master must have, where that is configured
+};
+
+// Throws Failure: bad configuration, or an address that is none.
+Places findPlaces(const Options& options);
+
+}  // namespace ts::cli

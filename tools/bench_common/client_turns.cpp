@@ -1,0 +1,96 @@
+#include "bench_common/client_turns.h"
+
+#include <poll.h>
+#include <timeslice/timeslice.h>
+
+namespace ts::bench {
+namespace {
+
+void check(ts_status status, const char* call) {
+  if (status != TS_OK) {
+    die(std::string(call) + ": " + ts_strerror(status) + ": " + ts_last_error());
+  }
+}
+
+ts_client* join(const std::string& socket, const std::string& group, const std::string& job,
+                const std::string& devices, std::uint32_t gang) {
+  ts_join_options options{};
+  options.size = sizeof options;
+  options.socket = socket.c_str();
+  options.group = group.c_str();
+  options.job = job.c_str();
+  options.devices = devices.c_str();
+  options.gang = gang;
+  options.deadline_ms = 60'000;
+  ts_client* client = nullptr;
+  check(ts_join(&options, &client), "join");
+  return client;
+}
+
+// As a program on one node does it: the call blocks.
+class OneNode final : public Turns {
+public:
+  explicit OneNode(ts_client* client) : client_(client) {}
+  ~OneNode() override { ts_leave(client_); }
+  void ask() override {}
+  void untilHeld() override { check(ts_acquire(client_, nullptr, nullptr), "acquire"); }
+  void yield() override { check(ts_yield(client_), "yield"); }
+
+private:
+  ts_client* client_;
+};
+
+// All of a job's participants in one process, as a loop does it.
+class ManyNodes final : public Turns {
+public:
+  explicit ManyNodes(std::vector<ts_client*> clients) : clients_(std::move(clients)) {}
+  ~ManyNodes() override {
+    for (ts_client* client : clients_) ts_leave(client);
+  }
+  void ask() override {
+    for (ts_client* c : clients_) check(ts_acquire_start(c, nullptr), "acquire");
+  }
+  void untilHeld() override {
+    finishAll([](ts_client* c) { return ts_acquire_finish(c, nullptr); }, "acquire");
+  }
+  void yield() override {
+    for (ts_client* c : clients_) check(ts_yield_start(c), "yield");
+    finishAll([](ts_client* c) { return ts_yield_finish(c); }, "yield");
+  }
+
+private:
+  template <class F>
+  void finishAll(F finish, const char* call) {
+    std::vector<pollfd> waiting;
+    for (ts_client* c : clients_) waiting.push_back({ts_fd(c), POLLIN, 0});
+    for (std::size_t left = clients_.size(); left > 0;) {
+      ::poll(waiting.data(), waiting.size(), -1);
+      for (std::size_t i = 0; i < waiting.size(); ++i) {
+        if (waiting[i].fd < 0 || waiting[i].revents == 0) continue;
+        const ts_status status = finish(clients_[i]);
+        if (status == TS_ERR_BUSY) continue;
+        check(status, call);
+        waiting[i].fd = -1;
+        --left;
+      }
+    }
+  }
+
+  std::vector<ts_client*> clients_;
+};
+
+}  // namespace
+
+std::unique_ptr<Turns> clientTurns(const std::vector<std::string>& sockets,
+                                   const std::string& group, const std::string& job,
+                                   const std::string& devices) {
+  const auto gang = std::uint32_t(sockets.size() > 1 ? sockets.size() : 0);
+  std::vector<ts_client*> clients;
+  for (const std::string& socket : sockets) {
+    clients.push_back(join(socket, group, job, devices, gang));
+  }
+  if (clients.size() == 1) return std::make_unique<OneNode>(clients.front());
+  return std::make_unique<ManyNodes>(std::move(clients));
+}
+
+}  // namespace ts::bench

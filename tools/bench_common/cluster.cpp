@@ -1,0 +1,124 @@
+#include "bench_common/cluster.h"
+
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "bench_common/http.h"
+
+namespace ts::bench {
+namespace {
+
+std::string firstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// Until a daemon has renamed its announcement into place.
+std::map<std::string, std::string> announced(const std::string& dir, const std::string& name,
+                                             const Process& daemon) {
+  const std::string path = dir + "/" + name + ".announced";
+  const std::string logFile = dir + "/" + name + ".log";
+  const int watch = ::inotify_init1(IN_CLOEXEC);
+  ::inotify_add_watch(watch, dir.c_str(), IN_MOVED_TO);
+  const int life = static_cast<int>(::syscall(SYS_pidfd_open, daemon.pid(), 0));
+  while (!std::filesystem::exists(path)) {
+    pollfd fds[2] = {{watch, POLLIN, 0}, {life, POLLIN, 0}};
+    ::poll(fds, 2, -1);
+    if (fds[1].revents != 0) die(name + " did not start: " + firstLine(logFile));
+    alignas(inotify_event) char events[4096];
+    if (fds[0].revents != 0 && ::read(watch, events, sizeof events) < 0) die("cannot watch " + dir);
+  }
+  ::close(watch);
+  ::close(life);
+  std::ifstream file(path);
+  std::map<std::string, std::string> said;
+  for (std::string line; std::getline(file, line);) {
+    const auto equals = line.find('=');
+    if (equals != std::string::npos) said[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  return said;
+}
+
+constexpr const char* kNoHeartbeats = "heartbeat = \"1 h\"\nsuspect_after = \"24 h\"\n";
+
+double valueOf(const std::string& line) {
+  return std::stod(line.substr(line.rfind(' ') + 1));
+}
+
+}  // namespace
+
+Cluster::Cluster(const Options& options) : options_(options) {
+  startMaster();
+  for (int i = 0; i < options_.nodes; ++i) startNode(i);
+  for (int i = 0; i < options_.nodes; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    announced(dir_.path(), name, nodes_[std::size_t(i)]);
+  }
+}
+
+void Cluster::startMaster() {
+  std::ofstream(dir_ / "master.toml") << "listen = [\"127.0.0.1:0\"]\n"
+                                      << "socket = \"\"\nhttp = \"127.0.0.1:0\"\n"
+                                      << "database = \"" << dir_ / "master.db"
+                                      << "\"\n"
+                                      << "auth = \"none\"\nlog_level = \"warning\"\n"
+                                      << (options_.heartbeats ? "" : kNoHeartbeats);
+  master_ = Process({options_.programs + "/src/master/tsmasterd", "--config", dir_ / "master.toml",
+                     "--announce", dir_ / "master.announced"},
+                    dir_ / "master.log");
+  auto said = announced(dir_.path(), "master", master_);
+  rpc_ = said["rpc"];
+  http_ = said["http"];
+}
+
+void Cluster::startNode(int index) {
+  const std::string name = "n" + std::to_string(index);
+  const std::string folder = dir_ / name;
+  std::filesystem::create_directory(folder);
+  sockets_.push_back(folder + "/node.sock");
+  std::ofstream(dir_ / (name + ".toml"))
+      << "name = \"" << name << "\"\nmaster = \"" << rpc_ << "\"\nsocket = \"" << sockets_.back()
+      << "\"\nstate_dir = \"" << folder << "/state\"\nauth = \"none\"\nbackend = \"none\"\n"
+      << "log_level = \"warning\"\ndevices = " << options_.devices << "\norder_delay = \""
+      << options_.orderDelay.count() << " ms\"\n";
+  nodes_.emplace_back(
+      std::vector<std::string>{options_.programs + "/src/node/tsnoded", "--config",
+                               dir_ / (name + ".toml"), "--announce", dir_ / (name + ".announced")},
+      dir_ / (name + ".log"));
+}
+
+std::string Cluster::metrics() const {
+  return httpGet(http_, "/metrics");
+}
+
+std::map<std::string, double> Cluster::orders() const {
+  static const std::string kPrefix = "timeslice_order_seconds_count{order=\"";
+  std::map<std::string, double> found;
+  std::istringstream lines(metrics());
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind(kPrefix, 0) != 0) continue;
+    const auto end = line.find('"', kPrefix.size());
+    found[line.substr(kPrefix.size(), end - kPrefix.size())] = valueOf(line);
+  }
+  return found;
+}
+
+void Cluster::untilQueued(const std::string& group, int jobs) const {
+  const std::string prefix = "timeslice_queue_jobs{group=\"" + group + "\"}";
+  while (true) {
+    std::istringstream lines(metrics());
+    for (std::string line; std::getline(lines, line);) {
+      if (line.rfind(prefix, 0) == 0 && valueOf(line) == jobs) return;
+    }
+  }
+}
+
+}  // namespace ts::bench

@@ -1,0 +1,149 @@
+// 10,000 jobs in groups of ten on one master: what it remembers them with, and what a turn costs as
+// groups grow in number.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "bench_common/client_turns.h"
+#include "bench_common/cluster.h"
+#include "bench_common/figures.h"
+#include "bench_common/floor.h"
+#include "bench_common/phases.h"
+#include "bench_scale/crowd.h"
+
+using namespace ts::bench;
+
+namespace {
+
+constexpr int kJobsInGroup = 10;
+
+struct Row {
+  int groups = 0;
+  Spread turn, floor;       // an acquire and its yield, us
+  double masterCpu = 0;     // for one, us
+  std::uint64_t bytes = 0;  // of the master
+  double orders = 0;        // for one
+};
+
+struct Plan {
+  std::string programs;
+  int nodes = 4;
+  int turns = 2000;
+  std::vector<int> groups = {10, 100, 1000};
+};
+
+class Bench {
+public:
+  explicit Bench(const Plan& plan)
+      : plan_(plan),
+        cluster_({.programs = plan.programs, .nodes = plan.nodes, .devices = devices()}),
+        crowd_(plan.groups.back() * kJobsInGroup, [this](int who) { return join(who); }) {}
+
+  Row measure(int groups) {
+    const int old = crowd_.size() / kJobsInGroup;
+    crowd_.growTo(groups * kJobsInGroup);
+    // At first all of a group are on their device; then only the last that had its turn.
+    for (int g = old; g < groups; ++g) crowd_.turn(g * kJobsInGroup);
+    const Orders before = cluster_.orders();
+    const double cpu = cpuSeconds(cluster_.masterPid());
+    std::vector<double> took;
+    for (int i = 0; i < plan_.turns; ++i) took.push_back(crowd_.turn(anotherJob(groups)));
+    Row row;
+    row.groups = groups;
+    row.masterCpu = (cpuSeconds(cluster_.masterPid()) - cpu) * 1e6 / plan_.turns;
+    row.turn = spreadOf(took);
+    row.bytes = residentBytes(cluster_.masterPid());
+    const auto orders = perSwitch(before, cluster_.orders(), plan_.turns, 1);
+    row.orders = total(orders);
+    row.floor = floorOf(orders);
+    return row;
+  }
+
+private:
+  int devices() const { return (plan_.groups.back() + plan_.nodes - 1) / plan_.nodes; }
+
+  // Group g is on node g % nodes, on a device of its own.
+  std::unique_ptr<Turns> join(int who) {
+    const int group = who / kJobsInGroup;
+    const std::string& socket = cluster_.sockets()[std::size_t(group % plan_.nodes)];
+    return clientTurns({socket}, "group-" + std::to_string(group), "job-" + std::to_string(who),
+                       std::to_string(group / plan_.nodes));
+  }
+
+  // Never the one that had the group's last turn, so that each turn is a whole switch.
+  int anotherJob(int groups) {
+    const int group = std::uniform_int_distribution<int>(0, groups - 1)(random_);
+    last_.resize(std::size_t(groups), 0);
+    int& last = last_[std::size_t(group)];
+    last = (last + 1) % kJobsInGroup;
+    return group * kJobsInGroup + last;
+  }
+
+  Spread floorOf(const std::map<std::string, int>& orders) {
+    Floor floor(1, phasesOf(orders));
+    const auto raw = [&floor] { return floor.turns(); };
+    Player a(raw), b(raw);
+    return spreadOf(passBetween(a, b, plan_.turns, [] {}));
+  }
+
+  Plan plan_;
+  Cluster cluster_;
+  Crowd crowd_;
+  std::vector<int> last_;
+  std::mt19937 random_{1};
+};
+
+void print(const Plan& plan, const std::vector<Row>& rows) {
+  std::printf("scale: %d jobs in each group, %d nodes, backend none, one turn at a time\n",
+              kJobsInGroup, plan.nodes);
+  std::printf("%7s %7s %14s %10s %16s %14s %12s %8s\n", "groups", "jobs", "turn median us",
+              "p99 us", "master's cpu us", "raw sockets us", "master MiB", "orders");
+  for (const Row& r : rows) {
+    std::printf("%7d %7d %14.1f %10.1f %16.1f %14.1f %12.1f %8.0f\n", r.groups,
+                r.groups * kJobsInGroup, r.turn.median, r.turn.p99, r.masterCpu, r.floor.median,
+                double(r.bytes) / (1 << 20), r.orders);
+  }
+  std::printf("a turn at %d groups costs %.2f times that at %d; the master's share %.2f times\n",
+              rows.back().groups, rows.back().turn.median / rows.front().turn.median,
+              rows.front().groups, rows.back().masterCpu / rows.front().masterCpu);
+}
+
+void printJson(const Plan& plan, const std::vector<Row>& rows) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Row& r : rows) {
+    list.push_back({{"groups", r.groups},
+                    {"jobs", r.groups * kJobsInGroup},
+                    {"median_us", r.turn.median},
+                    {"p99_us", r.turn.p99},
+                    {"master_cpu_us", r.masterCpu},
+                    {"floor_median_us", r.floor.median},
+                    {"master_bytes", r.bytes},
+                    {"orders_total", r.orders}});
+  }
+  const nlohmann::json out = {{"bench", "scale"},
+                              {"nodes", plan.nodes},
+                              {"growth", rows.back().turn.median / rows.front().turn.median},
+                              {"master_cpu_growth", rows.back().masterCpu / rows.front().masterCpu},
+                              {"rows", list}};
+  std::printf("%s\n", out.dump(2).c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Many jobs on one master.", "bench scale");
+  Plan plan;
+  bool asJson = false;
+  app.add_option("--programs", plan.programs, "the build folder")->required();
+  app.add_option("--nodes", plan.nodes, "node daemons")->check(CLI::Range(1, 64));
+  app.add_option("--turns", plan.turns, "acquires and yields to measure at each size");
+  app.add_option("--groups", plan.groups, "numbers of groups, growing")->delimiter(',');
+  app.add_flag("--json", asJson, "one JSON object instead of a table");
+  CLI11_PARSE(app, argc, argv);
+  raiseDescriptorLimit();
+  Bench bench(plan);
+  std::vector<Row> rows;
+  for (int groups : plan.groups) rows.push_back(bench.measure(groups));
+  asJson ? printJson(plan, rows) : print(plan, rows);
+}

@@ -1,0 +1,110 @@
+// Two jobs that span N nodes change places: how the time grows with N, with slow nodes and with
+// fast ones.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "bench_common/client_turns.h"
+#include "bench_common/cluster.h"
+#include "bench_common/figures.h"
+#include "bench_common/floor.h"
+#include "bench_common/phases.h"
+
+using namespace ts::bench;
+
+namespace {
+
+constexpr auto kDelay = std::chrono::milliseconds(50);
+
+struct Row {
+  int nodes = 0;
+  double slow = 0, fast = 0, floor = 0;  // medians, ms
+  std::map<std::string, int> orders;     // on each node
+};
+
+double milliseconds(const std::vector<double>& us) {
+  return spreadOf(us).median / 1000;
+}
+
+struct Passed {
+  std::vector<double> us;
+  std::map<std::string, int> orders;
+};
+
+Passed passJobs(const std::string& programs, int nodes, std::chrono::milliseconds delay,
+                int rounds) {
+  Cluster cluster({.programs = programs, .nodes = nodes, .orderDelay = delay});
+  auto turnsOf = [&](const char* job) {
+    return [&, job] { return clientTurns(cluster.sockets(), "bench", job); };
+  };
+  Player a(turnsOf("a")), b(turnsOf("b"));
+  auto queued = [&] { cluster.untilQueued("bench", 1); };
+  passBetween(a, b, 1, queued);
+  const Orders before = cluster.orders();
+  Passed passed{passBetween(a, b, rounds, queued), {}};
+  passed.orders = perSwitch(before, cluster.orders(), rounds + 3, nodes);
+  return passed;
+}
+
+Row measure(const std::string& programs, int nodes, int rounds, int slowRounds) {
+  const Passed fast = passJobs(programs, nodes, std::chrono::milliseconds(0), rounds);
+  const Passed slow = passJobs(programs, nodes, kDelay, slowRounds);
+  Floor floor(nodes, phasesOf(fast.orders));
+  auto raw = [&floor] { return floor.turns(); };
+  Player c(raw), d(raw);
+  const auto bare = passBetween(c, d, rounds, [] {});
+  return {nodes, milliseconds(slow.us), milliseconds(fast.us), milliseconds(bare), fast.orders};
+}
+
+void print(const std::vector<Row>& rows) {
+  std::printf("switch: two jobs over N nodes of one device each, backend none; medians in ms\n");
+  std::printf("%5s %22s %14s %14s %8s %8s\n", "N", "(a) 50 ms in an order", "(b) no delay",
+              "raw sockets", "ratio", "orders");
+  for (const Row& r : rows) {
+    std::printf("%5d %22.1f %14.3f %14.3f %8.2f %8d\n", r.nodes, r.slow, r.fast, r.floor,
+                r.fast / r.floor, total(r.orders) * r.nodes);
+  }
+  const Row &first = rows.front(), &last = rows.back();
+  std::printf("(a) T(%d) - T(%d) = %.1f ms\norders on each node:", last.nodes, first.nodes,
+              last.slow - first.slow);
+  for (const auto& [verb, count] : last.orders) std::printf(" %d %s", count, verb.c_str());
+  std::printf("\n");
+}
+
+void printJson(const std::vector<Row>& rows) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Row& r : rows) {
+    list.push_back({{"nodes", r.nodes},
+                    {"delayed_ms", r.slow},
+                    {"ms", r.fast},
+                    {"floor_ms", r.floor},
+                    {"ratio", r.fast / r.floor},
+                    {"orders", r.orders},
+                    {"orders_total", total(r.orders) * r.nodes}});
+  }
+  const nlohmann::json out = {{"bench", "switch"},
+                              {"order_delay_ms", kDelay.count()},
+                              {"delayed_growth_ms", rows.back().slow - rows.front().slow},
+                              {"rows", list}};
+  std::printf("%s\n", out.dump(2).c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Two jobs over N nodes change places.", "bench switch");
+  std::string programs;
+  std::vector<int> sizes = {1, 4, 16, 64};
+  int rounds = 50, slowRounds = 5;
+  bool asJson = false;
+  app.add_option("--programs", programs, "the build folder")->required();
+  app.add_option("--nodes", sizes, "numbers of nodes")->delimiter(',');
+  app.add_option("--rounds", rounds, "switches to measure without delay");
+  app.add_option("--slow-rounds", slowRounds, "switches to measure with delay");
+  app.add_flag("--json", asJson, "one JSON object instead of a table");
+  CLI11_PARSE(app, argc, argv);
+  raiseDescriptorLimit();
+  std::vector<Row> rows;
+  for (int nodes : sizes) rows.push_back(measure(programs, nodes, rounds, slowRounds));
+  asJson ? printJson(rows) : print(rows);
+}
