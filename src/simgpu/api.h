@@ -26,8 +26,9 @@ public:
 
   template <class Body>
   CUresult run(Card& card, Body body) {
-    CUresult result = driver_.knobs(card).pass(card, name_);
-    if (result == CUDA_SUCCESS) result = body();
+    Knobs& knobs = driver_.knobs(card);
+    CUresult result = knobs.pass(card, name_);
+    if (result == CUDA_SUCCESS) result = knobs.answer(card, name_, body());
     if (card.settings()->trace == TraceLevel::All) trace(result);
     return result;
   }

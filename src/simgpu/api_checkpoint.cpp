@@ -13,6 +13,7 @@
 namespace simgpu {
 namespace {
 
+constexpr std::uint64_t kPeerLookNs = 5'000'000;
 constexpr std::uint64_t kLookAgainNs = 50'000'000;  // is the target still alive?
 
 struct Target {
@@ -72,6 +73,29 @@ CUresult takeTurn(const Target& target, std::optional<std::uint64_t> untilNs) {
   return CUDA_SUCCESS;
 }
 
+// With the knob `peers`: what a member of a set waits for, as processes that share memory or collectives
+// make the real driver wait. Locks never do.
+bool heldUp(const Target& target, std::optional<HelperCall> call, CUprocessState peer) {
+  if (!call) return target.slot().state == CU_PROCESS_STATE_RUNNING && peer != CU_PROCESS_STATE_RUNNING;
+  if (*call == HelperCall::Checkpoint) return peer == CU_PROCESS_STATE_RUNNING;
+  return *call == HelperCall::Unlock && peer == CU_PROCESS_STATE_CHECKPOINTED;
+}
+
+// No call: a question for the state.
+void waitForPeers(const Target& target, std::optional<HelperCall> call) {
+  for (unsigned c = 0; c < target.host->cardCount(); ++c) {
+    auto settings = target.host->card(c).settings();
+    if (settings->peers.count(target.pid) == 0) continue;
+    for (int pid : settings->peers)
+      for (auto peer = target.host->find(pid); pid != target.pid && peer && target.lives();
+           peer = target.host->find(pid)) {
+        auto state = static_cast<CUprocessState>(target.host->slot(*peer).state.load());
+        if (!heldUp(target, call, state)) break;
+        sleepNs(kPeerLookNs);
+      }
+  }
+}
+
 CUresult order(const Target& target, HelperCall call, unsigned timeoutMs) {
   std::optional<std::uint64_t> until;
   if (timeoutMs > 0) until = nowNs() + timeoutMs * 1'000'000ull;
@@ -104,6 +128,7 @@ CUresult checkpointCall(const char* name, int pid, HelperCall call, unsigned tim
     if (CUresult error = findTarget(pid, target)) return error;
     bool traced = traces(*target.host);
     if (traced) trace(*target.host, "begin", name, target.pid, "");
+    waitForPeers(target, call);
     CUresult result = order(target, call, timeoutMs);
     char end[32];
     std::snprintf(end, sizeof end, " code=%d", result);
@@ -156,6 +181,7 @@ SIMGPU_API CUresult cuCheckpointProcessGetState(int pid, CUprocessState* out) {
     Target target;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult error = findTarget(pid, target)) return error;
+    waitForPeers(target, std::nullopt);
     *out = static_cast<CUprocessState>(target.slot().state.load());
     return CUDA_SUCCESS;
   });

@@ -19,7 +19,8 @@ SIMGPU_API CUresult cuInit(unsigned flags) {
 
 SIMGPU_API CUresult cuDriverGetVersion(int* version) {
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *version = kDriverVersion;
+  Host* host = sharedHost();
+  *version = host == nullptr ? kDriverVersion : host->card(0).settings()->cudaVersion;
   return CUDA_SUCCESS;
 }
 

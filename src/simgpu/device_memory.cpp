@@ -234,8 +234,12 @@ CUresult DeviceMemory::saveAll() {
   for (auto& [at, place] : places_) hide(place);
   for (auto& block : blocks_)
     if (!copyOut(*block)) return CUDA_ERROR_UNKNOWN;
-  giveBackAll();
   return CUDA_SUCCESS;
+}
+
+void DeviceMemory::freeSaved() {
+  std::lock_guard lock(mutex_);
+  giveBackAll();
 }
 
 bool DeviceMemory::takeAll() {

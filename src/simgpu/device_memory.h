@@ -65,6 +65,7 @@ public:
   // Called with no device work in flight and none to come. Either all is moved or nothing;
   // CUDA_ERROR_UNKNOWN when neither could be kept.
   CUresult saveAll();
+  void freeSaved();  // what was saved no longer holds the cards
   CUresult restoreAll();
 
 private:

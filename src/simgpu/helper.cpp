@@ -1,9 +1,12 @@
 #include "simgpu/helper.h"
 
+#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <latch>
+#include <vector>
 
 #include "simgpu/driver.h"
 #include "simgpu/futex.h"
@@ -14,6 +17,17 @@ namespace simgpu {
 namespace {
 
 constexpr std::uint64_t kLookAgainNs = 1'000'000'000;
+constexpr std::uint64_t kSoonNs = 1'000'000;
+
+const char* nameOf(HelperCall call) {
+  constexpr const char* kNames[] = {"lock", "checkpoint", "restore", "unlock"};
+  return kNames[static_cast<unsigned>(call)];
+}
+
+[[noreturn]] void crash() {
+  ::kill(::getpid(), SIGSEGV);
+  for (;;) ::pause();
+}
 
 class Helper {
 public:
@@ -29,8 +43,10 @@ private:
   bool drain(Until until);
   CUresult failed(CUresult result);  // the state after it; what is lost stays lost
   CUresult knobs(const char* call);
-  template <class Field>
-  std::uint64_t longest(Field field);
+  CUresult answer(HelperCall call, CUresult result);
+  void release();
+  std::vector<Card*> cards();
+  std::uint64_t longest(std::uint64_t Settings::*field);
   bool anyCard(bool Settings::*flag);
 
   CUprocessState state() const { return static_cast<CUprocessState>(slot_.state.load()); }
@@ -39,6 +55,7 @@ private:
   Driver& driver_;
   ProcessSlot& slot_;
   std::uint32_t savedContexts_ = 0;
+  std::uint64_t releaseAtNs_ = 0;  // when the cards are to be freed of what is saved; 0: they are
 };
 
 void Helper::serve() {
@@ -46,10 +63,11 @@ void Helper::serve() {
   for (;;) {
     MailState posted = MailState::Posted;
     if (!mail.state.compare_exchange_strong(posted, MailState::Taken)) {
-      waitWhile(mail.state, posted, kLookAgainNs);
+      waitWhile(mail.state, posted, releaseAtNs_ > 0 ? kSoonNs : kLookAgainNs);
+      if (releaseAtNs_ > 0 && nowNs() >= releaseAtNs_) release();
       continue;
     }
-    mail.result = obey(mail.call, mail.timeoutMs);
+    mail.result = answer(mail.call, obey(mail.call, mail.timeoutMs));
     change(mail.state, MailState::Done);
   }
 }
@@ -65,30 +83,33 @@ CUresult Helper::obey(HelperCall call, std::uint32_t timeoutMs) {
 }
 
 // The cards that this process uses, or the first it sees: their control files rule its checkpoint calls.
-CUresult Helper::knobs(const char* call) {
-  bool any = false;
-  for (unsigned i = 0; i < driver_.host.cardCount(); ++i) {
-    if (!driver_.usesCard(i)) continue;
-    any = true;
-    Card& card = driver_.host.card(i);
-    if (CUresult error = driver_.knobs(card).pass(card, call)) return error;
-  }
-  Card& first = *driver_.card(0);
-  return any ? CUDA_SUCCESS : driver_.knobs(first).pass(first, call);
+std::vector<Card*> Helper::cards() {
+  std::vector<Card*> used;
+  for (unsigned i = 0; i < driver_.host.cardCount(); ++i)
+    if (driver_.usesCard(i)) used.push_back(&driver_.host.card(i));
+  if (used.empty()) used.push_back(driver_.card(0));
+  return used;
 }
 
-template <class Field>
-std::uint64_t Helper::longest(Field field) {
+CUresult Helper::knobs(const char* call) {
+  for (Card* card : cards())
+    if (CUresult error = driver_.knobs(*card).pass(*card, call)) return error;
+  return CUDA_SUCCESS;
+}
+
+CUresult Helper::answer(HelperCall call, CUresult result) {
+  for (Card* card : cards()) result = driver_.knobs(*card).answer(*card, nameOf(call), result);
+  return result;
+}
+
+std::uint64_t Helper::longest(std::uint64_t Settings::*field) {
   std::uint64_t ns = 0;
-  for (unsigned i = 0; i < driver_.host.cardCount(); ++i)
-    if (driver_.usesCard(i)) ns = std::max(ns, (*driver_.host.card(i).settings()).*field);
+  for (Card* card : cards()) ns = std::max(ns, (*card->settings()).*field);
   return ns;
 }
 
 bool Helper::anyCard(bool Settings::*flag) {
-  for (unsigned i = 0; i < driver_.host.cardCount(); ++i)
-    if (driver_.usesCard(i) && (*driver_.host.card(i).settings()).*flag) return true;
-  return false;
+  return std::ranges::any_of(cards(), [=](Card* card) { return (*card->settings()).*flag; });
 }
 
 bool Helper::drain(Until until) {
@@ -102,6 +123,7 @@ bool Helper::drain(Until until) {
 CUresult Helper::lock(std::uint32_t timeoutMs) {
   if (state() != CU_PROCESS_STATE_RUNNING) return CUDA_ERROR_ILLEGAL_STATE;
   if (CUresult error = knobs("lock")) return error;
+  if (anyCard(&Settings::lockCrashes)) crash();
   Until until;
   if (timeoutMs > 0) until = Clock::now() + std::chrono::milliseconds(timeoutMs);
   driver_.gate.close();
@@ -125,9 +147,17 @@ CUresult Helper::checkpoint() {
   sleepNs(longest(&Settings::saveNs));
   CUresult result = driver_.memory.saveAll();
   if (result != CUDA_SUCCESS) return failed(result);
-  savedContexts_ = slot_.contexts.exchange(0);
+  std::uint64_t delay = longest(&Settings::releaseDelayNs);
+  releaseAtNs_ = nowNs() + delay;
+  if (delay == 0) release();
   become(CU_PROCESS_STATE_CHECKPOINTED);
   return CUDA_SUCCESS;
+}
+
+void Helper::release() {
+  driver_.memory.freeSaved();
+  savedContexts_ = slot_.contexts.exchange(0);
+  releaseAtNs_ = 0;
 }
 
 CUresult Helper::restore() {
@@ -135,11 +165,13 @@ CUresult Helper::restore() {
   if (slot_.unrecoverable != 0) return CUDA_ERROR_OPERATING_SYSTEM;
   if (CUresult error = knobs("restore")) return error;
   sleepNs(longest(&Settings::restoreNs));
+  if (releaseAtNs_ > 0) release();
   CUresult result = driver_.memory.restoreAll();
   if (result == CUDA_ERROR_OUT_OF_MEMORY && anyCard(&Settings::stickyRestoreOom))
     slot_.unrecoverable = 1;
   if (result != CUDA_SUCCESS) return failed(result);
   slot_.contexts = savedContexts_;
+  slot_.restored = 1;
   become(CU_PROCESS_STATE_LOCKED);
   return CUDA_SUCCESS;
 }

@@ -82,18 +82,31 @@ void Host::reclaim() {
 }
 
 void Host::reclaimLocked() {
-  for (unsigned i = 0; i < kMaxProcesses; ++i) {
-    ProcessSlot& slot = state_->processes[i];
-    if (slot.pid == 0 || lives(i)) continue;
-    for (auto& card : cards_) card->giveBackAllOf(i);
-    for (auto& bytes : slot.bytes) bytes = 0;
-    slot.contexts = 0;
-    slot.state = 0;
-    slot.unrecoverable = 0;
-    slot.helperTid = 0;
-    slot.mail.state = MailState::Empty;
-    slot.pid = 0;
-  }
+  for (unsigned i = 0; i < kMaxProcesses; ++i)
+    if (state_->processes[i].pid != 0 && !lives(i)) reclaimSlot(i);
+}
+
+void Host::reclaimSlot(unsigned index) {
+  ProcessSlot& slot = state_->processes[index];
+  noteTeardown(slot);
+  for (auto& card : cards_) card->giveBackAllOf(index);
+  for (auto& bytes : slot.bytes) bytes = 0;
+  slot.contexts = 0;
+  slot.state = 0;
+  slot.unrecoverable = 0;
+  slot.restored = 0;
+  slot.helperTid = 0;
+  slot.mail.state = MailState::Empty;
+  slot.pid = 0;
+}
+
+// On some drivers the machine hangs when a process that was restored dies while it runs.
+void Host::noteTeardown(const ProcessSlot& slot) {
+  constexpr std::uint32_t kCheckpointed = 2;
+  bool unsafe = slot.restored != 0 && slot.state != kCheckpointed;
+  for (auto& card : cards_)
+    if (unsafe && (slot.contexts >> card->index() & 1u) && card->settings()->unsafeTeardown)
+      trace("host-hung pid=" + std::to_string(slot.pid));
 }
 
 std::optional<Extents> Host::take(unsigned slot, unsigned card, std::uint64_t bytes) {

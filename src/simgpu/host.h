@@ -50,6 +50,8 @@ private:
   explicit Host(std::string dir) : dir_(std::move(dir)) {}
   bool openAll(std::string& error);
   void reclaimLocked();
+  void reclaimSlot(unsigned index);
+  void noteTeardown(const ProcessSlot& slot);
 
   std::string dir_;
   HostState* state_ = nullptr;

@@ -24,8 +24,18 @@ CUresult Knobs::pass(Card& card, std::string_view call) {
   if (!settings->anyKnob()) return CUDA_SUCCESS;
   if (std::uint64_t delay = setting(settings->delayNs, call)) sleepNs(delay);
   while (setting(card.settings()->hang, call)) sleepNs(kLookAgainNs);
+  return failure(card, call, false);
+}
+
+CUresult Knobs::answer(Card& card, std::string_view call, CUresult result) {
+  CUresult lost = result == CUDA_SUCCESS ? failure(card, call, true) : CUDA_SUCCESS;
+  return lost != CUDA_SUCCESS ? lost : result;
+}
+
+CUresult Knobs::failure(Card& card, std::string_view call, bool after) {
+  auto settings = card.settings();
   FailKnob fail = setting(settings->fail, call);
-  if (fail.code == 0) return CUDA_SUCCESS;
+  if (fail.code == 0 || fail.after != after) return CUDA_SUCCESS;
   bool now = fail.onCall == 0 || countedOut(settings.get(), call, fail.onCall);
   return now ? static_cast<CUresult>(fail.code) : CUDA_SUCCESS;
 }

@@ -16,8 +16,11 @@ class Knobs {
 public:
   // Delays or hangs the calling thread as told; the result is what the call is to fail with, if anything.
   CUresult pass(Card& card, std::string_view call);
+  // What the answer of a call that has done its work becomes.
+  CUresult answer(Card& card, std::string_view call, CUresult result);
 
 private:
+  CUresult failure(Card& card, std::string_view call, bool after);
   bool countedOut(const Settings* settings, std::string_view call, std::uint64_t onCall);
 
   std::mutex mutex_;

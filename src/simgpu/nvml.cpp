@@ -141,8 +141,8 @@ SIMGPU_API nvmlReturn_t nvmlSystemGetNVMLVersion(char* out, unsigned size) {
 }
 
 SIMGPU_API nvmlReturn_t nvmlSystemGetCudaDriverVersion(int* out) {
-  return withHost(out, [&](Host&) {
-    *out = 13000;
+  return withHost(out, [&](Host& h) {
+    *out = h.card(0).settings()->cudaVersion;
     return NVML_SUCCESS;
   });
 }
@@ -277,9 +277,9 @@ SIMGPU_API nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, int* o
 
 SIMGPU_API nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned* current,
                                              unsigned* pending) {
-  return withCard(device, current, [&](Host&, Card&) {
-    *current = 0;
-    if (pending != nullptr) *pending = 0;
+  return withCard(device, current, [&](Host&, Card& card) {
+    *current = card.settings()->mig ? 1 : 0;
+    if (pending != nullptr) *pending = *current;
     return NVML_SUCCESS;
   });
 }

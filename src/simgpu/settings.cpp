@@ -50,6 +50,18 @@ bool parseTrace(Settings& s, const std::string& text) {
   return true;
 }
 
+bool parseVersion(Settings& s, const std::string& text) {
+  char* end = nullptr;
+  s.cudaVersion = static_cast<int>(std::strtol(text.c_str(), &end, 10));
+  return *end == '\0' && s.cudaVersion >= 1000;
+}
+
+bool parsePeers(Settings& s, const std::string& text) {
+  std::istringstream words(text);
+  for (int pid; words >> pid;) s.peers.insert(pid);
+  return words.eof();
+}
+
 const std::map<std::string, Setter, std::less<>>& setters() {
   static const auto& all = *new std::map<std::string, Setter, std::less<>>{
       {"bytes", with(parseBytes, &Settings::bytes)},
@@ -66,20 +78,25 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"persistence_mode", flag(&Settings::persistenceMode)},
       {"sticky_restore_oom", flag(&Settings::stickyRestoreOom)},
       {"lock_times_out", flag(&Settings::lockTimesOut)},
+      {"lock_crashes", flag(&Settings::lockCrashes)},
+      {"mig", flag(&Settings::mig)},
+      {"unsafe_teardown", flag(&Settings::unsafeTeardown)},
+      {"release_delay", with(parseDuration, &Settings::releaseDelayNs)},
+      {"cuda_version", parseVersion},
+      {"peers", parsePeers},
       {"trace", parseTrace}};
   return all;
 }
 
-// "2" or "2 on 3".
+// "2", "2 after", "2 on 3", "2 after on 3".
 bool parseFail(const std::string& text, FailKnob& knob) {
-  char* end = nullptr;
-  knob.code = static_cast<int>(std::strtol(text.c_str(), &end, 10));
-  if (end == text.c_str() || knob.code <= 0) return false;
-  std::string rest = trimmed(end);
-  if (rest.empty()) return true;
-  if (!rest.starts_with("on ")) return false;
-  knob.onCall = std::strtoull(rest.c_str() + 3, nullptr, 10);
-  return knob.onCall > 0;
+  std::istringstream words(text);
+  if (!(words >> knob.code) || knob.code <= 0) return false;
+  for (std::string word; words >> word;) {
+    if (word == "after") knob.after = true;
+    else if (word != "on" || !(words >> knob.onCall) || knob.onCall == 0) return false;
+  }
+  return true;
 }
 
 bool setKnob(Settings& s, const std::string& key, const std::string& text) {
@@ -109,7 +126,7 @@ std::optional<std::string> setOne(Settings& s, const std::string& key, const std
   if (good) return std::nullopt;
   return "key '" + key + "' does not take '" + value +
          "'; sizes are like 1 GiB, rates 4 GB/s, durations 5 ms, flags yes or no, "
-         "trace off, checkpoint or all, failures 2 or 2 on 3";
+         "trace off, checkpoint or all, failures 2, 2 on 3 or 2 after, peers are pids";
 }
 
 bool sameFile(const struct stat& a, const struct stat& b) {

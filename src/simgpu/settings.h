@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -17,9 +18,11 @@ namespace simgpu {
 
 enum class TraceLevel { Off, Checkpoint, All };
 
-// A knob "fail.CALL = CODE" or "fail.CALL = CODE on N": every call, or the N-th since it was set.
+// A knob "fail.CALL = CODE [after] [on N]": every call, or the N-th since it was set, fails before it does
+// anything, or, with `after`, when it has done all: its answer is lost.
 struct FailKnob {
   int code = 0;
+  bool after = false;
   std::uint64_t onCall = 0;  // 0: every one
 };
 
@@ -39,6 +42,12 @@ struct Settings {
   bool persistenceMode = true;
   bool stickyRestoreOom = false;  // after a restore without room: 304 and 401 for ever
   bool lockTimesOut = false;      // the device work of the target never drains
+  bool lockCrashes = false;       // a lock kills its target
+  bool mig = false;               // NVML says that the card is partitioned
+  bool unsafeTeardown = false;    // the death of a restored, running process is traced as `host-hung`
+  std::uint64_t releaseDelayNs = 0;  // device memory stays held so long after a checkpoint
+  int cudaVersion = 13000;
+  std::set<int> peers;  // processes that can only be checkpointed together
 
   // Per call, and per call and process as "CALL@PID". The four checkpoint calls are called lock,
   // checkpoint, restore and unlock; all others by the driver's name.

@@ -32,6 +32,7 @@ struct ProcessSlot {
   std::atomic<std::uint32_t> contexts;  // bit N: has device state on card N now
   std::atomic<std::int32_t> helperTid;
   std::atomic<std::uint32_t> unrecoverable;
+  std::atomic<std::uint32_t> restored;  // at least once
   std::atomic<std::uint64_t> bytes[kMaxCards];
   SharedMutex callers;  // held by the process whose order is in the mailbox
   Mailbox mail;

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <thread>
+
 #include "simgpu/stage.h"
 
 using namespace simgpu_test;
@@ -67,4 +69,71 @@ TEST_CASE("a control file with a mistake is refused with the line and what is al
   CHECK(std::get<std::string>(parsed).starts_with("line 2: key 'h2d' does not take 'quick'"));
   parsed = simgpu::parseSettings("bites = 1 GiB\n");
   CHECK(std::get<std::string>(parsed).starts_with("line 1: unknown key 'bites'"));
+}
+
+TEST_CASE("a lost answer leaves the change behind", "[simgpu]") {
+  Stage stage;
+  auto job = stage.started();
+  auto caller = stage.actor();
+  stage.set("fail.checkpoint", "304 after");
+  caller->value("lock " + job->self() + " 0");
+  CHECK(caller->ask("checkpoint " + job->self()) == "error 304");
+  CHECK(caller->ask("state " + job->self()) == "ok 2");
+}
+
+TEST_CASE("memory released late is held, and seen as held, until then", "[simgpu]") {
+  Stage stage;
+  auto job = stage.started();
+  auto caller = stage.actor();
+  job->value("alloc " + std::to_string(40 * kMiB));
+  stage.set("release_delay", "100 ms");
+  caller->value("lock " + job->self() + " 0");
+  CHECK(caller->ask("checkpoint " + job->self()) == "ok");
+  CHECK(caller->value("nvml-processes 0") == job->self() + ":" + std::to_string(40 * kMiB));
+  while (!caller->value("nvml-processes 0").empty()) std::this_thread::yield();
+  CHECK(stage.card().usedBytes() == 0);
+  CHECK(caller->ask("restore " + job->self()) == "ok");
+  CHECK(caller->ask("unlock " + job->self()) == "ok");
+  CHECK(stage.card().usedBytes() == 40 * kMiB);
+}
+
+TEST_CASE("a lock that crashes its target reports a failed call", "[simgpu]") {
+  Stage stage;
+  auto job = stage.started();
+  auto caller = stage.actor();
+  stage.set("lock_crashes", "yes");
+  CHECK(caller->ask("lock " + job->self() + " 1000") == "error 304");
+  CHECK(job->hear() == "gone");
+}
+
+TEST_CASE("peers are checkpointed when all are locked, and unlocked when all are restored", "[simgpu]") {
+  Stage stage;
+  auto a = stage.started();
+  auto b = stage.started();
+  auto caller = stage.actor();
+  auto second = stage.actor();
+  stage.set("peers", a->self() + " " + b->self());
+  caller->value("lock " + a->self() + " 0");
+  caller->say("checkpoint " + a->self());                // waits for the lock of b
+  CHECK(second->ask("state " + a->self()) == "ok 1");
+  second->value("lock " + b->self() + " 0");
+  CHECK(caller->hear() == "ok");
+  CHECK(caller->ask("checkpoint " + b->self()) == "ok");
+  CHECK(caller->ask("restore " + a->self()) == "ok");
+  caller->say("unlock " + a->self());                    // waits for the restore of b
+  CHECK(second->ask("state " + a->self()) == "ok 1");
+  second->value("restore " + b->self());
+  CHECK(caller->hear() == "ok");
+}
+
+TEST_CASE("a teardown that a driver cannot take is in the trace", "[simgpu]") {
+  Stage stage;
+  auto job = stage.started();
+  auto caller = stage.actor();
+  stage.set("unsafe_teardown", "yes");
+  for (auto step : {"lock ", "checkpoint ", "restore ", "unlock "}) caller->value(step + job->self());
+  std::string pid = job->self();
+  job->kill();
+  caller->value("nvml-memory 0");
+  CHECK(stage.trace().find("host-hung pid=" + pid) != std::string::npos);
 }
