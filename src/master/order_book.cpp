@@ -34,11 +34,20 @@ void OrderBook::send(NodeRecord& node, const Open& open) {
                 [this, &node, operation](kj::Exception&& e) { failed(node, operation, e); }));
 }
 
+namespace {
+
+// Late, or met by its own repetition. Busy with another operation is an end: it was not begun.
+bool stillRuns(OperationId operation, const Outcome& outcome) {
+  if (outcome.code != Outcome::Code::Refused) return false;
+  if (outcome.cause == Cause::Overdue) return true;
+  return outcome.cause == Cause::Busy && outcome.need == std::uint64_t(operation);
+}
+
+}  // namespace
+
 void OrderBook::answered(NodeRecord& node, OperationId operation, Outcome outcome) {
   node.link->heard();
-  bool stillRuns = outcome.code == Outcome::Code::Refused &&
-                   (outcome.cause == Cause::Busy || outcome.cause == Cause::Overdue);
-  if (!stillRuns) return end(node, operation, std::move(outcome));
+  if (!stillRuns(operation, outcome)) return end(node, operation, std::move(outcome));
   if (outcome.cause == Cause::Overdue) ends_.overdue(operation);
 }
 

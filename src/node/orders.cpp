@@ -38,11 +38,13 @@ bool Orders::isBusy(const Order& order) const {
 Outcome Orders::busy(const Order& order) const {
   for (const auto& [serial, running] : running_) {
     if (running.order.job != order.job) continue;
-    return refusal(Cause::Busy, std::string(running.order.verb) + " " + text(order.job) +
-                                    " runs since " +
-                                    std::to_string(micros(parts_.timer.now() - running.since)) +
-                                    " us, as operation " +
-                                    std::to_string(number(running.order.operation)));
+    auto outcome = refusal(Cause::Busy, std::string(running.order.verb) + " " + text(order.job) +
+                                            " runs since " +
+                                            std::to_string(micros(parts_.timer.now() - running.since)) +
+                                            " us, as operation " +
+                                            std::to_string(number(running.order.operation)));
+    outcome.need = number(running.order.operation);
+    return outcome;
   }
   return refusal(Cause::Busy, "a call of the backend for " + text(order.job) + " is under way");
 }
@@ -69,7 +71,9 @@ kj::Promise<Outcome> Orders::obey(Order order, Run run) {
   }
   if (known.kind == Kind::Running) {
     if (auto* running = find(order)) running->owed = session_;
-    return busy(order);
+    auto outcome = busy(order);
+    outcome.need = number(order.operation);
+    return outcome;
   }
   if (order.moves && isBusy(order)) return busy(order);
   return start(std::move(order), std::move(run));

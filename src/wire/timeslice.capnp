@@ -165,8 +165,9 @@ struct Order {
 
 interface NodeDaemon {
   # What a master orders. One operation per member at a time. A result is the order's one outcome, but
-  # for `refused` with cause busy (a repeated order, still running) or overdue (past its deadline, still
-  # running): then NodeSession.finished brings the end. After a reconnection within one generation the
+  # for `refused` with cause overdue (past its deadline, still running), or busy with its own operation
+  # id in `need` (a repeated order, still running): then NodeSession.finished brings the end. Busy with
+  # another id, the one that runs: the order was not begun. After a reconnection within one generation the
   # master repeats what is open, with the same operation ids and in the same order.
 
   prepare @0 (order :Order, outgoing :List(UInt64), incoming :List(UInt64)) -> (outcome :Outcome);
