@@ -30,10 +30,8 @@ CUresult elapsed(float* ms, const std::shared_ptr<Event>& start, const std::shar
   if (!start->recorded || !end->recorded) return CUDA_ERROR_INVALID_HANDLE;
   if (!driver.streams.done(ticketOf(*start)) || !driver.streams.done(ticketOf(*end)))
     return CUDA_ERROR_NOT_READY;
-  std::scoped_lock lock(start->mutex);
-  std::uint64_t from = start->timeNs;
-  std::uint64_t to = end->timeNs;
-  *ms = static_cast<float>((static_cast<double>(to) - static_cast<double>(from)) * 1e-6);
+  auto difference = static_cast<std::int64_t>(end->timeNs - start->timeNs);
+  *ms = static_cast<float>(static_cast<double>(difference) * 1e-6);
   return CUDA_SUCCESS;
 }
 
@@ -168,8 +166,7 @@ SIMGPU_API CUresult cuEventRecord(CUevent handle, CUstream streamHandle) {
     event->recorded = true;
     event->ticket = driver.streams.submit(stream, [event, stream, now = nowNs()] {
       stream->timeNs = std::max(now, stream->timeNs.load());
-      std::lock_guard inner(event->mutex);
-      event->timeNs = stream->timeNs;
+      event->timeNs = stream->timeNs.load();
     });
     return CUDA_SUCCESS;
   });

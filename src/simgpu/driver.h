@@ -1,7 +1,7 @@
 // The driver inside one process: made by cuInit, and there until the process ends.
 #pragma once
 
-#include <functional>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,10 +20,10 @@ namespace simgpu {
 
 struct Event {
   unsigned flags = 0;
-  std::mutex mutex;
-  bool recorded = false;
+  std::mutex mutex;  // guards the ticket
   Ticket ticket;
-  std::uint64_t timeNs = 0;  // when the stream reached it
+  std::atomic<bool> recorded = false;
+  std::atomic<std::uint64_t> timeNs = 0;  // when the stream reached it
 };
 
 struct Module {
@@ -77,7 +77,7 @@ private:
   std::vector<unsigned> visible_;  // card of each device
   Knobs knobs_[kMaxCards];
   std::mutex contextMutex_;
-  unsigned contextCount_[kMaxCards] = {};
+  std::atomic<unsigned> contextCount_[kMaxCards] = {};
 };
 
 // Which cards CUDA_VISIBLE_DEVICES lets a program see, in its order. Null: all.
