@@ -119,7 +119,7 @@ kj::Promise<Outcome> Orders::start(Order order, Run run) {
 
 Outcome Orders::ended(std::uint64_t serial, Outcome outcome) {
   auto running = running_.extract(serial);
-  const Running& r = running.mapped();
+  Running& r = running.mapped();
   auto id = r.order.operation;
   bool isOurs = r.generation == parts_.registry.generation();
   if (isOurs) parts_.fence.finished(r.order.job, id, outcome);
@@ -134,6 +134,8 @@ Outcome Orders::ended(std::uint64_t serial, Outcome outcome) {
     if (!outcome.ok()) line.add("why", sentenceFor(outcome));
     well ? parts_.log.debug(line) : parts_.log.warning(line);
   }
+  // Who waits for either, the end or the limit, gets this; dropping it unfulfilled would win the race.
+  if (r.late) r.late->fulfill(Outcome(outcome));
   // Whoever lost its connection meanwhile repeats the order and is answered from the record.
   if (isOurs && r.owed == session_) tellFinished(id, outcome);
   return outcome;
