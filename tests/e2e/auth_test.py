@@ -1,0 +1,65 @@
+"""Daemons that prove to each other who they are, with a real munged."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import munge  # noqa: E402
+import report  # noqa: E402
+from cluster import Cluster  # noqa: E402
+
+
+@unittest.skipUnless(munge.available(), "needs root, munged, unshare and nsenter")
+class Proven(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="timeslice-munge-")
+        self.addCleanup(folder.cleanup)
+        self.munge = munge.Munge(pathlib.Path(folder.name))
+        self.munge.__enter__()
+        self.addCleanup(self.munge.__exit__)
+
+    def cluster(self, nodes=1):
+        return Cluster(nodes=nodes, cards=(), wrap=self.munge.wrap, master={"auth": "munge"},
+                       node={"auth": "munge", "master_user": "root"})
+
+    def test_jobs_take_turns_over_two_nodes_that_have_proven_themselves(self):
+        with self.cluster(nodes=2) as c:
+            a = [c.job(node=n, job="a", gang=2) for n in (0, 1)]
+            b = c.job(node=1, job="b")
+            for rank in a:
+                c.queue(rank)
+            for rank in a:
+                rank.hear_grant()
+            c.queue(b)
+            for rank in a:
+                rank.ask("yield")
+            b.hear_grant()
+            self.assertEqual(c.tsctl("status").returncode, 0)
+
+    def test_a_node_that_cannot_prove_itself_is_not_let_in_and_nobody_else_notices(self):
+        with self.cluster() as c, tempfile.TemporaryDirectory() as folder, \
+                munge.Munge(pathlib.Path(folder)) as stranger:
+            good = c.job(job="a")
+            good.acquire()
+            mark = c.master.mark()
+            intruder = c.add_node("n9", wrap=stranger.wrap)
+            intruder.start()
+            c.master.wait_for(r"\brefused\b.*role=node", mark)
+            good.ask("yield")
+            self.assertNotIn("n9", [n["name"] for n in c.status()["nodes"]])
+
+    def test_a_master_that_is_another_user_than_configured_is_not_obeyed(self):
+        with self.cluster() as c:
+            node = c.add_node("n9", master_user="nobody").start()
+            node.daemon.wait_for(r"\bmaster-down\b.*(nobody|uid|user)")
+
+    def test_an_operator_without_a_credential_is_told_why(self):
+        with self.cluster() as c:
+            run = c.tsctl("status", wrap=())  # sees another munged, or none
+            self.assertNotEqual(run.returncode, 0)
+            self.assertIn("munge", run.stderr.lower())
+
+
+if __name__ == "__main__":
+    report.main()

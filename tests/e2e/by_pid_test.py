@@ -1,0 +1,82 @@
+"""tsctl snapshot and restore: any process by its pid, by a node alone, without any master."""
+import os
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import report  # noqa: E402
+from cluster import MIB, Cluster  # noqa: E402
+
+
+class ByPid(unittest.TestCase):
+    def alone(self):
+        c = Cluster(node={"master": ""})
+        self.addCleanup(c.close)
+        c.nodes[0].start()
+        return c
+
+    def test_a_process_is_saved_and_restored_byte_for_byte(self):
+        c = self.alone()
+        job, other = c.process(), c.process()
+        job.take_memory(48 * MIB, 1)
+        run = c.tsctl("snapshot", "--pid", job.pid)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        other.take_memory(48 * MIB, 2)
+        self.assertEqual(other.ask("check 2"), "same")
+        other.ask("free")
+        run = c.tsctl("restore", "--pid", job.pid)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(job.ask("check 1"), "same")
+
+    def test_a_restore_without_room_says_need_and_free_and_loses_nothing(self):
+        c = self.alone()
+        job, other = c.process(), c.process()
+        job.take_memory(48 * MIB, 1)
+        self.assertEqual(c.tsctl("snapshot", "--pid", job.pid).returncode, 0)
+        other.take_memory(48 * MIB, 2)
+        run = c.tsctl("restore", "--pid", job.pid)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("NO_DEVICE_MEMORY", run.stderr)
+        self.assertIn("48", run.stderr)
+        self.assertEqual(c.nodes[0].trace("restore"), [])  # measured, and not tried
+        other.end()
+        self.assertEqual(c.tsctl("restore", "--pid", job.pid).returncode, 0)
+        self.assertEqual(job.ask("check 1"), "same")
+
+    def test_a_process_without_cuda_is_named(self):
+        c = self.alone()
+        job = c.process()
+        run = c.tsctl("snapshot", "--pid", job.pid)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("NO_CONTEXT", run.stderr)
+        self.assertIn(str(job.pid), run.stderr)
+
+    def test_a_thread_is_refused_with_the_name_of_its_process(self):
+        c = self.alone()
+        job = c.process()
+        job.ask("start 0")  # simgpu's driver has threads, as the real one
+        tid = next(int(t) for t in os.listdir(f"/proc/{job.pid}/task") if int(t) != job.pid)
+        run = c.tsctl("snapshot", "--pid", tid)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("NO_SUCH_PROCESS", run.stderr)
+        self.assertIn(str(job.pid), run.stderr)
+
+    def test_a_pid_that_is_nobodys_is_refused(self):
+        c = self.alone()
+        for pid in (4194304 * 2, 1):
+            run = c.tsctl("snapshot", "--pid", pid)
+            self.assertEqual(run.returncode, 1, run.stderr)
+            self.assertIn(str(pid), run.stderr)
+        self.assertTrue(c.nodes[0].daemon.alive())
+
+    def test_without_a_node_daemon_tsctl_exits_69_and_names_the_socket(self):
+        c = self.alone()
+        c.nodes[0].daemon.stop()
+        run = c.tsctl("snapshot", "--pid", os.getpid())
+        self.assertEqual(run.returncode, 69, run.stderr)
+        self.assertIn(c.nodes[0].socket, run.stderr)
+
+
+if __name__ == "__main__":
+    report.main()

@@ -1,0 +1,83 @@
+"""A daemon under test: started, read line by line, and ended with the test that started it."""
+import os
+import re
+import signal
+import subprocess
+import threading
+
+PATIENCE = 60  # seconds until a test gives up, with the log in its hands
+
+
+class Daemon:
+    """A process whose log lines are events: tests wait for a line, never for a time."""
+
+    def __init__(self, name, command, env=None, wrap=()):
+        self.name = name
+        self.lines = []
+        self._heard = threading.Condition()
+        self._ended = False
+        self.process = subprocess.Popen(
+            [*wrap, *command], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            errors="replace", env={**os.environ, **(env or {})})
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def mark(self):
+        """A place in the log; wait_for(since=mark) looks at what comes after it only."""
+        with self._heard:
+            return len(self.lines)
+
+    def wait_for(self, pattern, since=0):
+        """Returns the match of the first line after `since` that has `pattern`, as soon as there is one."""
+        wanted = re.compile(pattern)
+        with self._heard:
+            seen = since
+            while True:
+                for line in self.lines[seen:]:
+                    if match := wanted.search(line):
+                        return match
+                seen = len(self.lines)
+                if self._ended:
+                    raise AssertionError(f"{self.name} ended without {pattern!r}\n{self.tail()}")
+                if not self._heard.wait(PATIENCE):
+                    raise AssertionError(f"{self.name} never said {pattern!r}\n{self.tail()}")
+
+    def said(self, pattern, since=0):
+        with self._heard:
+            return [line for line in self.lines[since:] if re.search(pattern, line)]
+
+    def tail(self, count=40):
+        return "".join(f"  {self.name}: {line}\n" for line in self.lines[-count:])
+
+    def stop(self):
+        """As an init system stops it. Returns the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self):
+        return self._end(signal.SIGKILL)
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def wait(self):
+        code = self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
+        return code
+
+    def _end(self, number):
+        if self.alive():
+            self.process.send_signal(number)
+        return self.wait()
+
+    def _read(self):
+        for line in self.process.stderr:
+            with self._heard:
+                self.lines.append(line.rstrip("\n"))
+                self._heard.notify_all()
+        with self._heard:
+            self._ended = True
+            self._heard.notify_all()

@@ -1,0 +1,201 @@
+"""Deaths and restarts: a slice outlives every daemon, and a dead holder is followed by the next."""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import report  # noqa: E402
+from cluster import MIB, Cluster  # noqa: E402
+from puppet import Refused  # noqa: E402
+
+BIG = 48 * MIB
+
+
+class Deaths(unittest.TestCase):
+    def test_a_killed_holder_is_followed_by_the_next_on_an_empty_card(self):
+        with Cluster() as c:
+            a, b = c.job(job="a"), c.job(job="b")
+            a.acquire()
+            a.take_memory(BIG, 1)
+            c.queue(b)
+            a.kill()
+            self.assertEqual(b.hear_grant()["restored"], 0)
+            b.take_memory(BIG, 2)
+
+    def test_a_killed_job_that_was_saved_takes_nothing_with_it(self):
+        with Cluster() as c:
+            a, b = c.job(job="a"), c.job(job="b")
+            a.acquire()
+            a.take_memory(BIG, 1)
+            c.queue(b)
+            a.ask("yield")
+            b.hear_grant()
+            b.take_memory(BIG, 2)
+            a.kill()
+            b.ask("yield")
+            self.assertEqual(b.acquire()["restored"], 0)
+            self.assertEqual(b.ask("check 2"), "same")
+
+    def test_a_waiter_that_dies_is_passed_over(self):
+        with Cluster() as c:
+            a, b, d = (c.job(job=name) for name in "abd")
+            a.acquire()
+            c.queue(b)
+            c.queue(d)
+            mark = c.master.mark()
+            b.kill()
+            c.master.wait_for(r"\bleft\b.*died=yes|\bended\b", mark)
+            a.ask("yield")
+            d.hear_grant()
+
+    def test_a_job_that_ends_in_order_leaves_its_place(self):
+        with Cluster() as c:
+            a, b = c.job(job="a"), c.job(job="b")
+            a.acquire()
+            c.queue(b)
+            self.assertEqual(a.end(), 0)
+            b.hear_grant()
+
+
+class MasterRestart(unittest.TestCase):
+    def restart(self, c, kill=True):
+        marks = [n.daemon.mark() for n in c.nodes]
+        c.master.kill() if kill else self.assertEqual(c.master.stop(), 0)
+        c.start_master()
+        for node, mark in zip(c.nodes, marks):
+            node.daemon.wait_for(r"\bmaster-up\b", mark)
+
+    def test_a_slice_outlives_a_killed_master(self):
+        with Cluster() as c:
+            a, b = c.job(job="a"), c.job(job="b")
+            mine = a.acquire()
+            a.take_memory(BIG, 1)
+            self.restart(c)
+            self.assertIn(f"entered=1 epoch={mine['epoch']}", a.ask("state"))
+            c.queue(b)
+            self.assertEqual(a.ask("check 1"), "same")  # still on the card
+            self.assertTrue(b.is_waiting())
+            a.ask("yield")
+            theirs = b.hear_grant()
+            self.assertGreater(theirs["generation"], mine["generation"])
+            b.take_memory(BIG, 2)
+
+    def test_waiters_keep_their_order_over_a_restart(self):
+        with Cluster() as c:
+            a, b, d = (c.job(job=name) for name in "abd")
+            a.acquire()
+            c.queue(b)
+            c.queue(d)
+            self.restart(c)
+            a.ask("yield")
+            b.hear_grant()
+            self.assertTrue(d.is_waiting())
+            b.ask("yield")
+            d.hear_grant()
+
+    def test_a_yield_while_the_master_is_away_is_not_lost(self):
+        with Cluster() as c:
+            a, b = c.job(job="a"), c.job(job="b")
+            a.acquire()
+            a.take_memory(BIG, 1)
+            c.queue(b)
+            marks = [n.daemon.mark() for n in c.nodes]
+            c.master.kill()
+            c.nodes[0].daemon.wait_for(r"\bmaster-down\b", marks[0])
+            a.ask("yield")
+            self.assertTrue(b.is_waiting())  # a node never answers an acquire by itself
+            c.start_master()
+            b.hear_grant()
+            b.take_memory(BIG, 2)
+
+    def test_a_saved_job_comes_back_under_the_next_master(self):
+        with Cluster() as c:
+            a, b = c.job(job="a"), c.job(job="b")
+            a.acquire()
+            a.take_memory(BIG, 1)
+            c.queue(b)
+            a.ask("yield")
+            b.hear_grant()
+            b.take_memory(BIG, 2)
+            self.restart(c, kill=False)
+            c.queue(a)
+            b.ask("yield")
+            self.assertEqual(a.hear_grant()["restored"], 1)
+            self.assertEqual(a.ask("check 1"), "same")
+
+    def test_a_gang_over_two_nodes_keeps_its_slice(self):
+        with Cluster(nodes=2) as c:
+            a = [c.job(node=n, job="a", gang=2) for n in (0, 1)]
+            b = c.job(node=1, job="b")
+            for rank in a:
+                c.queue(rank)
+            for rank in a:
+                rank.hear_grant()
+            self.restart(c)
+            c.queue(b)
+            a[0].ask("yield")
+            self.assertTrue(b.is_waiting())
+            a[1].ask("yield")
+            b.hear_grant()
+
+
+class NodeRestart(unittest.TestCase):
+    def restart(self, c, kill=True):
+        node = c.nodes[0]
+        node.daemon.kill() if kill else self.assertEqual(node.daemon.stop(), 0)
+        node.start_connected()
+
+    def test_a_slice_outlives_a_killed_node_daemon(self):
+        for kill in (True, False):
+            with self.subTest(kill=kill), Cluster() as c:
+                a, b = c.job(job="a"), c.job(job="b")
+                mine = a.acquire()
+                a.take_memory(BIG, 1)
+                self.restart(c, kill)
+                self.assertEqual(a.ask("check 1"), "same")
+                self.assertIn(f"epoch={mine['epoch']}", a.ask("state"))
+                c.queue(b)
+                self.assertTrue(b.is_waiting())
+                a.ask("yield")
+                b.hear_grant()
+                b.take_memory(BIG, 2)
+
+    def test_a_waiter_keeps_waiting_over_a_restart_of_its_node(self):
+        with Cluster() as c:
+            a, b = c.job(job="a"), c.job(job="b")
+            a.acquire()
+            c.queue(b)
+            self.restart(c)
+            a.ask("yield")
+            b.hear_grant()
+
+    def test_a_saved_job_is_restored_by_the_next_daemon(self):
+        with Cluster() as c:
+            a, b = c.job(job="a"), c.job(job="b")
+            a.acquire()
+            a.take_memory(BIG, 1)
+            c.queue(b)
+            a.ask("yield")
+            b.hear_grant()
+            b.take_memory(BIG, 2)
+            self.restart(c)
+            c.queue(a)
+            b.ask("yield")
+            self.assertEqual(a.hear_grant()["restored"], 1)
+            self.assertEqual(a.ask("check 1"), "same")
+
+    def test_a_holder_that_died_while_the_daemon_was_away_is_followed(self):
+        with Cluster() as c:
+            a, b = c.job(job="a"), c.job(job="b")
+            a.acquire()
+            a.take_memory(BIG, 1)
+            c.queue(b)
+            c.nodes[0].daemon.kill()
+            a.kill()
+            c.nodes[0].start_connected()
+            b.hear_grant()
+            b.take_memory(BIG, 2)
+
+
+if __name__ == "__main__":
+    report.main()
