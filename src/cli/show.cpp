@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/causes.h"
 #include "cli/table.h"
 #include "cli/words.h"
 #include "wire/status_json.h"
@@ -160,7 +161,7 @@ std::string showWhy(capnp::List<wire::JobStatus>::Reader jobs) {
   line("devices", claimOf(job));
   line("state", bytesOrNothing(bytesWhere(job, false)));
   line("saved", bytesOrNothing(bytesWhere(job, true)));
-  line("cause", text(job.getCause()));
+  line("cause", explainCause(text(job.getCause())));
   line("fault", job.getFault().size() == 0 ? ""
                                            : text(job.getFault()) + "; tsctl clear-fault " +
                                                  textOf(job.getKey()) + " lets it be tried again");

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <system_error>
+
 namespace ts {
 namespace {
 
@@ -37,11 +39,23 @@ void Workers::post(std::function<void()> job) {
   jobs_.push_back(std::move(job));
   std::size_t idle = threads_.size() - busy_;
   if (idle < jobs_.size() && threads_.size() < limit_) {
-    SignalsBlocked blocked;  // a new thread inherits the mask
-    threads_.emplace_back([this] { run(); });
+    startThread();
   }
   lock.unlock();
   ready_.notify_one();
+}
+
+void Workers::startThread() {
+  SignalsBlocked blocked;  // a new thread inherits the mask
+  try {
+    threads_.emplace_back([this] { run(); });
+  } catch (const std::system_error&) {
+    // The machine has no thread left to give: the job waits for one of ours, if there is any.
+    if (threads_.empty()) {
+      jobs_.pop_back();
+      throw;
+    }
+  }
 }
 
 void Workers::run() {

@@ -44,6 +44,7 @@ public:
 
 private:
   void post(std::function<void()> job);
+  void startThread();
   void run();
 
   const std::size_t limit_;

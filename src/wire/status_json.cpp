@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/describe.h"
 #include "wire/translate.h"
 
 namespace ts {
@@ -157,6 +158,7 @@ Json toJson(wire::EventLine::Reader line) {
 
 Json toJson(wire::Outcome::Reader outcome) {
   return {{"code", nameOf(outcome.getCode())},
+          {"cause", text(causeFromWire(outcome.getCause()))},
           {"need", outcome.getNeed()},
           {"free", outcome.getFree()},
           {"detail", text(outcome.getDetail())}};
