@@ -95,6 +95,12 @@ std::string drain(Master& master, const Options& options, bool on) {
               "node " + options.node + (on ? " is drained" : " is back"));
 }
 
+std::string declareDead(Master& master, const Options& options) {
+  auto request = master.session().declareDeadRequest();
+  request.setNode(options.node);
+  return done(master, options, kj::mv(request), "node " + options.node + " is given up");
+}
+
 }  // namespace
 
 std::string look(Master& master, const Options& options) {
@@ -105,6 +111,7 @@ std::string act(Master& master, const Options& options) {
   const std::string& what = options.command;
   if (what == "pause" || what == "resume") return pause(master, options, what == "pause");
   if (what == "evict") return evict(master, options);
+  if (what == "declare-dead") return declareDead(master, options);
   if (what == "clear-fault") return clearFault(master, options);
   return drain(master, options, what == "drain");
 }

@@ -86,6 +86,9 @@ void addActing(CLI::App& app, Options& o) {
   drain->add_option("node", o.node, "The node")->required();
   auto* undrain = add(app, "undrain", "Take a drained node back", {"tsctl undrain gpu-7"});
   undrain->add_option("node", o.node, "The node")->required();
+  auto* dead = add(app, "declare-dead", "Give up a node that cannot be reached: its slices are void",
+                   {"tsctl declare-dead gpu-7"});
+  dead->add_option("node", o.node, "The node")->required();
 }
 
 void addJobOptions(CLI::App& command, Options& o) {

@@ -56,13 +56,23 @@ void Follower::pump() {
   if (tooFarBehind()) return drop();
   const EventRow* row = history_.next(fromUs_);
   while (row != nullptr && filter_ && !filter_(row->text)) row = history_.next(row->unixUs + 1);
-  if (row == nullptr) return;
+  if (row == nullptr) return caughtUp();
   fromUs_ = row->unixUs + 1;
   busy_ = true;
   tasks_.add(send(*row).then([this] {
     busy_ = false;
     pump();
   }));
+}
+
+// Once: whoever wants the past only can stop here.
+void Follower::caughtUp() {
+  if (toldCaughtUp_) return;
+  toldCaughtUp_ = true;
+  KJ_IF_MAYBE (sink, sink_) {
+    // An older reader does not know it, and needs it no more than before.
+    tasks_.add(sink->caughtUpRequest().send().ignoreResult().catch_([](kj::Exception&&) {}));
+  }
 }
 
 kj::Promise<void> Follower::send(const EventRow& row) {

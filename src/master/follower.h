@@ -20,6 +20,7 @@ private:
   void pump();
   bool tooFarBehind() const { return !inStore_ && history_.evictedUs_ >= fromUs_; }
   kj::Promise<void> send(const EventRow& row);
+  void caughtUp();
   void drop();
   void taskFailed(kj::Exception&& exception) override;
 
@@ -31,6 +32,7 @@ private:
   std::uint64_t fromUs_;   // the next line to send is at or after this
   std::uint64_t memoryUs_;  // where memory began when it started: before it, the store is read
   bool inStore_ = true;
+  bool toldCaughtUp_ = false;
   bool busy_ = true;  // a line is under way, or the store is being read
   kj::TaskSet tasks_;
 };
