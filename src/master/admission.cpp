@@ -30,19 +30,25 @@ Outcome checkDevices(const NodeRecord& node, wire::Participant::Reader participa
   return {};
 }
 
-Outcome checkGroup(Shell& shell, const JobName& name, uid_t uid) {
-  if (!isName(name.group) || !isName(name.name))
-    return refused(Cause::UnknownGroup, "\"" + name.group + "/" + name.name +
-                                            "\" is no name: 1 to 63 of [A-Za-z0-9._-+@:,=] each");
-  if (shell.group(name.group) == nullptr)
-    return refused(Cause::UnknownGroup, "the master knows no group \"" + name.group +
-                                            "\"; add [group." + name.group +
-                                            "] to master.toml or set any_group = true");
+Outcome checkNames(const JobName& name) {
+  if (isName(name.group) && isName(name.name)) return {};
+  return refused(Cause::UnknownGroup, "\"" + name.group + "/" + name.name +
+                                          "\" is no name: 1 to 63 of [A-Za-z0-9._-+@:,=] each");
+}
+
+Outcome checkUser(const Shell& shell, const JobName& name, uid_t uid) {
   const auto& users = shell.section(name.group).users;
-  if (uid != 0 && !users.empty() && !contains(users, uid))
-    return refused(Cause::Forbidden, "uid " + std::to_string(uid) + " may not use group \"" +
-                                         name.group + "\"; see its `users` in master.toml");
-  return {};
+  if (uid == 0 || users.empty() || contains(users, uid)) return {};
+  return refused(Cause::Forbidden, "uid " + std::to_string(uid) + " may not use group \"" +
+                                       name.group + "\"; see its `users` in master.toml");
+}
+
+// Last: a group that exists on demand is made here.
+Outcome checkGroup(Shell& shell, const JobName& name) {
+  if (shell.group(name.group) != nullptr) return {};
+  return refused(Cause::UnknownGroup, "the master knows no group \"" + name.group +
+                                          "\"; add [group." + name.group +
+                                          "] to master.toml or set any_group = true");
 }
 
 Outcome checkJob(const JobRecord& job, wire::JobSpec::Reader spec) {
@@ -60,13 +66,14 @@ Outcome checkJob(const JobRecord& job, wire::JobSpec::Reader spec) {
 Outcome check(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
               wire::Participant::Reader participant) {
   JobName name = fromWire(spec.getKey());
-  if (Outcome o = checkGroup(shell, name, spec.getUid()); !o.ok()) return o;
+  if (Outcome o = checkNames(name); !o.ok()) return o;
+  if (Outcome o = checkUser(shell, name, spec.getUid()); !o.ok()) return o;
   if (Outcome o = checkDevices(node, participant); !o.ok()) return o;
   if (shell.directory().findParticipant(node, participant.getId()) != nullptr)
     return refused(Cause::AlreadyEntered, "participant " + std::to_string(participant.getId()) +
                                               " of node " + node.name + " has joined already");
   auto* job = shell.directory().find(name);
-  return job == nullptr ? Outcome{} : checkJob(*job, spec);
+  return job == nullptr ? checkGroup(shell, name) : checkJob(*job, spec);
 }
 
 // As it was before the core said no.

@@ -20,6 +20,10 @@ std::uint64_t unixNowUs() {
 
 }  // namespace
 
+// What is older than this object is in the store, if anywhere.
+History::History(Store& store, Workers& workers, std::size_t inMemory)
+    : store_(store), workers_(workers), limit_(inMemory), lastUs_(unixNowUs()) {}
+
 void History::add(const std::string& line) {
   lastUs_ = std::max(unixNowUs(), lastUs_ + 1);
   lines_.push_back({lastUs_, line});
@@ -41,8 +45,8 @@ kj::Promise<void> History::store() {
   auto rows = std::make_shared<std::vector<EventRow>>(std::move(unstored_));
   unstored_.clear();
   return workers_
-      .call<int>([this, rows] {
-        store_.append(*rows);
+      .call<int>([&store = store_, rows] {  // this may be gone before the worker comes to it
+        store.append(*rows);
         return 0;
       })
       .then([this](int) { storing_ = false; },
@@ -64,7 +68,7 @@ const EventRow* History::next(std::uint64_t fromUs) const {
 
 kj::Promise<std::vector<EventRow>> History::stored(std::uint64_t fromUs, std::size_t limit) {
   return workers_.call<std::vector<EventRow>>(
-      [this, fromUs, limit] { return store_.eventsSince(fromUs, limit); });
+      [&store = store_, fromUs, limit] { return store.eventsSince(fromUs, limit); });
 }
 
 kj::Own<wire::OperatorSession::Handle::Server> History::follow(std::uint64_t sinceUs,

@@ -22,10 +22,8 @@ class Follower;
 class History {
 public:
   static constexpr std::size_t kInMemory = 10'000;
-  static constexpr std::size_t kManyUnstored = 2'000;
 
-  History(Store& store, Workers& workers, std::size_t inMemory = kInMemory)
-      : store_(store), workers_(workers), limit_(inMemory) {}
+  History(Store& store, Workers& workers, std::size_t inMemory = kInMemory);
 
   void add(const std::string& line);
   // Hands what is not stored yet to a worker. Resolves when it is on its way to the disk, or lost to an
@@ -34,7 +32,6 @@ public:
   // At the end of the process: waits for the disk.
   void storeNow();
   std::uint64_t lost() const { return lost_; }
-  bool wantsStoring() const { return unstored_.size() >= kManyUnstored; }
 
   using Filter = std::function<bool(const std::string& line)>;
   // Past lines from `sinceUs` on, then new ones as they come. Dropping the handle ends it. A reader
@@ -54,7 +51,7 @@ private:
   std::size_t limit_;
   std::deque<EventRow> lines_;
   std::vector<EventRow> unstored_;
-  std::uint64_t lastUs_ = 0;
+  std::uint64_t lastUs_;
   std::uint64_t evictedUs_ = 0;  // the newest line that memory has no longer
   std::uint64_t lost_ = 0;
   bool storing_ = false;

@@ -25,7 +25,7 @@ Master::Master(MasterNeeds needs)
       history(needs.store, needs.workers),
       shell(needs.port.timer(), needs.config, directory, events, meters),
       life(needs.store),
-      reception(shell, life, needs.port.timer()),
+      reception(shell, life, needs.port.timer(), needs.store, needs.workers),
       operators(shell, history, needs.version),
       house{life, needs.auth, onWorkers(needs.workers), reception, operators, needs.log},
       housekeeping(needs.port.timer(), shell, history),
@@ -33,6 +33,7 @@ Master::Master(MasterNeeds needs)
   needs.log.tee([this](Level, const std::string& line) { history.add(line); });
   scrapeState(metrics, shell, history);
   shell.begin(life.generation(), life.hadAnother());
+  reception.expectKnown();
 }
 
 Master::~Master() noexcept(false) {

@@ -61,7 +61,7 @@ void NodeLink::judge() {
 void NodeLink::taskFailed(kj::Exception&& exception) {
   // A lost connection ends the session by itself; an order that failed has its own handler.
   if (exception.getType() == kj::Exception::Type::DISCONNECTED) return;
-  hangUp("a heartbeat failed: " + sentenceOf(exception));
+  hangUp("a call failed: " + sentenceOf(exception));
 }
 
 }  // namespace ts

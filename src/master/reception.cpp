@@ -1,5 +1,8 @@
 #include "master/reception.h"
 
+#include <algorithm>
+#include <chrono>
+
 #include "master/report.h"
 #include "wire/greet.h"
 
@@ -14,7 +17,41 @@ void checkName(const std::string& name) {
   if (!fine) kj::throwFatalException(sentence("\"" + name + "\" is no name for a node"));
 }
 
+// A node that has not been seen for so long is not expected back.
+constexpr std::uint64_t kExpectedForUs = 30ull * 24 * 3600 * 1'000'000;
+
+std::uint64_t unixNowUs() {
+  auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::uint64_t(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
 }  // namespace
+
+Reception::Reception(Shell& shell, Life& life, kj::Timer& timer, Store& store, Workers& workers)
+    : shell_(shell), life_(life), timer_(timer), store_(store), workers_(workers) {}
+
+void Reception::expectKnown() {
+  for (const NodeRow& row : store_.nodes()) {
+    if (row.lastSeenUs + kExpectedForUs < unixNowUs()) continue;
+    NodeRecord& node = shell_.directory().node(row.name);
+    node.address = row.address;
+    node.since = shell_.now();
+  }
+}
+
+void Reception::remember(const NodeRecord& node) {
+  node.link->keep(workers_
+                      .call<int>([&store = store_,
+                                  row = NodeRow{node.name, node.address, unixNowUs()}] {
+                        store.remember(row);
+                        return 0;
+                      })
+                      .ignoreResult()
+                      // A full disk costs a line in `tsctl nodes`, not a node.
+                      .catch_([&log = shell_.events().log()](kj::Exception&& e) {
+                        log.error(Line("store-failed").add("why", sentenceOf(e)));
+                      }));
+}
 
 void Reception::enter(EnterNode context, std::string address,
                       std::function<void(std::string why)> hangUp) {
@@ -29,6 +66,7 @@ void Reception::enter(EnterNode context, std::string address,
       kj::heap<NodeSession>(shell_, node, params.getDaemon(), timer_, std::move(hangUp));
   node.link = &session->link();
   shell_.returned(node);
+  remember(node);
   takeReport(shell_, node, params.getReport());
   auto results = context.getResults();
   toWire(life_.generation(), results.initGeneration());
@@ -47,7 +85,9 @@ void Reception::open(NodeRecord& node, NodeSession& session) {
 void Reception::fence(const std::string& name, const Generation& highest) {
   const Generation& ours = life_.generation();
   if (highest.number < ours.number || highest == ours) return;
-  bool unused = shell_.directory().nodes().empty();
+  bool unused = std::ranges::all_of(shell_.directory().nodes(), [](const NodeRecord* node) {
+    return node->state == NodeState::Named;
+  });
   if (highest.number == ours.number && !unused)
     kj::throwFatalException(sentence(
         "node " + name + " follows another master of generation " + std::to_string(ours.number) +

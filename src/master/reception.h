@@ -6,6 +6,8 @@
 
 #include "master/life.h"
 #include "master/node_session.h"
+#include "reactor/workers.h"
+#include "store/store.h"
 
 namespace ts {
 
@@ -13,8 +15,10 @@ using EnterNode = capnp::CallContext<wire::Door::EnterNodeParams, wire::Door::En
 
 class Reception {
 public:
-  Reception(Shell& shell, Life& life, kj::Timer& timer)
-      : shell_(shell), life_(life), timer_(timer) {}
+  Reception(Shell& shell, Life& life, kj::Timer& timer, Store& store, Workers& workers);
+
+  // Nodes of the store that have not come yet are shown, as named.
+  void expectKnown();
 
   // Takes the node in. OrderBook go to it only after the answer to enterNode has left: a node obeys
   // nobody whose generation it has not noted. `hangUp` ends the node's connection.
@@ -24,10 +28,13 @@ public:
 private:
   void fence(const std::string& name, const Generation& highest);
   void open(NodeRecord& node, NodeSession& session);
+  void remember(const NodeRecord& node);
 
   Shell& shell_;
   Life& life_;
   kj::Timer& timer_;
+  Store& store_;
+  Workers& workers_;
 };
 
 }  // namespace ts

@@ -6,6 +6,9 @@
 namespace ts {
 namespace {
 
+// Groups on demand stay for the life of the master: names that somebody makes up must end somewhere.
+constexpr std::size_t kMaxGroups = 20'000;
+
 GroupConfig compiled(const GroupSection& section) {
   return {.policy = section.policy == "priority" ? Policy::Priority : Policy::Fifo,
           .ageing = section.ageing,
@@ -223,7 +226,8 @@ const GroupSection& Shell::section(const std::string& group) const {
 
 const GroupId* Shell::group(const std::string& name) {
   if (const GroupId* known = directory_.findGroup(name)) return known;
-  if (!config_.anyGroup && config_.groups.count(name) == 0) return nullptr;
+  bool configured = config_.groups.count(name) != 0;
+  if (!configured && (!config_.anyGroup || directory_.groups() >= kMaxGroups)) return nullptr;
   adoptGroup(name);
   return directory_.findGroup(name);
 }

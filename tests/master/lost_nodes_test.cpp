@@ -1,0 +1,214 @@
+// Nodes that vanish and return, masters that start anew.
+#include "master/house.h"
+
+using namespace ts;
+using namespace ts::test;
+
+TEST_CASE("a node whose connection is lost is suspect, and its job holds on", "[master]") {
+  MasterHouse house;
+  ScriptedNode node(house.loop, "n1");
+  node.connect(house.address);
+  node.join("rl", "A", 1);
+  node.acquire(1, 100);
+  house.until([&] { return node.entered(1); });
+  node.disconnect();
+  house.until([&] { return house.state("n1") == NodeState::Suspect; });
+  CHECK(house.phase("rl", "A") == JobPhase::Holding);
+
+  node.connect(house.address);
+  CHECK(house.state("n1") == NodeState::Up);
+  CHECK(house.phase("rl", "A") == JobPhase::Holding);
+  node.yield(1);
+  node.acquire(1, 101);
+  house.until([&] { return node.entered(1); });
+}
+
+TEST_CASE("nothing is granted on a suspect node until it is back", "[master]") {
+  MasterHouse house;
+  ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2");
+  n1.connect(house.address);
+  n2.connect(house.address);
+  n1.join("rl", "A", 1);
+  n2.join("rl", "A", 1);
+  n2.disconnect();
+  house.until([&] { return house.state("n2") == NodeState::Suspect; });
+  n1.acquire(1, 100);
+  CHECK(house.phase("rl", "A") == JobPhase::Waiting);
+  CHECK(n1.ordered("grant A") == 0);
+  n2.connect(house.address);
+  house.until([&] { return n1.entered(1); });
+}
+
+TEST_CASE("an order whose answer was lost is asked for again under its own number", "[master]") {
+  MasterHouse house;
+  ScriptedNode node(house.loop, "n1");
+  node.connect(house.address);
+  node.join("rl", "A", 1);
+  node.held = "grant";
+  node.acquire(1, 100);
+  house.until([&] { return node.ordered("grant A") == 1; });
+  node.disconnect();  // done, not answered
+  house.until([&] { return house.state("n1") == NodeState::Suspect; });
+  node.answerHeld();
+  node.connect(house.address);
+  house.until([&] { return node.ordered("grant A") == 2; });
+  CHECK(node.operations.front() == node.operations.back());
+  CHECK(node.entered(1));
+  house.until([&] { return house.shell().orders().open() == 0; });
+  CHECK(house.phase("rl", "A") == JobPhase::Holding);
+}
+
+TEST_CASE("a repeated order that still runs is ended by its late outcome", "[master]") {
+  MasterHouse house;
+  ScriptedNode node(house.loop, "n1");
+  node.connect(house.address);
+  node.join("rl", "A", 1);
+  node.join("rl", "B", 2);
+  node.acquire(1, 100);
+  house.until([&] { return node.entered(1); });
+  node.seeMember(11, "rl", "A", 1000);
+  node.script["save"].push_back({.code = Outcome::Code::Refused, .cause = Cause::Overdue});
+  node.acquire(2, 200);
+  node.yield(1);
+  house.until([&] { return node.ordered("save A") == 1; });
+  auto saving = node.operations.back();
+  house.until([&] { return house.shell().orders().open() == 1; });
+  CHECK_FALSE(node.entered(2));
+
+  auto call = node.session().finishedRequest();
+  call.setOperation(std::uint64_t(saving));
+  Outcome outcome;
+  outcome.members.push_back({.member = MemberId{11},
+                             .residency = Residency::Saved,
+                             .bytes = 1000,
+                             .devices = {{NodeId{}, 0}}});
+  toWire(outcome, call.initOutcome());
+  call.send().wait(house.loop.scope);
+  house.until([&] { return node.entered(2); });
+}
+
+TEST_CASE("a node that falls silent is suspect, though its connection lives", "[master]") {
+  MasterConfig config;
+  config.heartbeat = std::chrono::milliseconds(2);
+  config.suspectAfter = std::chrono::milliseconds(30);
+  MasterHouse house(config);
+  ScriptedNode node(house.loop, "n1");
+  node.connect(house.address);
+  house.until([&] { return node.heartbeats >= 2; });
+  CHECK(house.state("n1") == NodeState::Up);
+  node.silent = true;
+  house.until([&] { return house.state("n1") == NodeState::Suspect; });
+}
+
+TEST_CASE("a node that is dead for good loses its slices, one of many suspects does not", "[master]") {
+  MasterConfig config;
+  config.heartbeat = std::chrono::milliseconds(2);
+  config.suspectAfter = std::chrono::milliseconds(200);
+  config.deadAfter = std::chrono::milliseconds(10);
+  MasterHouse house(config);
+  ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2"), n3(house.loop, "n3");
+  for (auto* node : {&n1, &n2, &n3}) node->connect(house.address);
+  n1.disconnect();
+  house.until([&] { return house.state("n1") == NodeState::Dead; });
+  CHECK(house.state("n2") == NodeState::Up);
+}
+
+TEST_CASE("a later session of a node ends the earlier one", "[master]") {
+  MasterHouse house;
+  ScriptedNode first(house.loop, "n1"), second(house.loop, "n1");
+  first.connect(house.address);
+  second.connect(house.address);
+  auto call = first.session().heartbeatRequest();
+  CHECK_THROWS(call.send().wait(house.loop.scope));
+  CHECK(house.state("n1") == NodeState::Up);
+  CHECK(second.join("rl", "A", 1).ok());
+}
+
+TEST_CASE("a new master learns from its nodes who holds and who waits, in order", "[master]") {
+  MasterConfig config;
+  config.recoveryGrace = std::chrono::milliseconds(1);
+  MasterHouse house(config);
+  ScriptedNode node(house.loop, "n1");
+  node.connect(house.address);
+  node.join("rl", "A", 1);
+  node.join("rl", "B", 2);
+  node.join("rl", "C", 3);
+  node.acquire(1, 100);
+  house.until([&] { return node.entered(1); });
+  node.acquire(3, 300);  // C before B
+  node.acquire(2, 200);
+  Epoch held = node.epoch(1);
+  Generation before = node.generation;
+
+  house.restart();
+  node.disconnect();
+  node.connect(house.address);
+  CHECK(node.generation.number == before.number + 1);
+  CHECK(house.phase("rl", "A") == JobPhase::Holding);
+  CHECK(house.phase("rl", "B") == JobPhase::Waiting);
+  node.yieldWith(1, held);
+  house.until([&] { return node.entered(3); });
+  CHECK_FALSE(node.entered(2));
+  CHECK(node.epoch(3) > held);
+  node.yield(3);
+  house.until([&] { return node.entered(2); });
+}
+
+TEST_CASE("a new master grants nothing before every node of the job has reported", "[master]") {
+  MasterConfig config;
+  config.recoveryGrace = std::chrono::milliseconds(1);
+  MasterHouse house(config);
+  ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2");
+  n1.alsoOn["A"] = {"n2"};
+  n1.connect(house.address);
+  n2.connect(house.address);
+  n1.join("rl", "A", 1);
+  n2.join("rl", "A", 1);
+
+  house.restart();
+  for (auto* node : {&n1, &n2}) node->disconnect();
+  n1.connect(house.address);
+  n1.acquire(1, 100);
+  CHECK(house.phase("rl", "A") == JobPhase::Waiting);
+  CHECK(n1.ordered("grant A") == 0);
+  CHECK(house.state("n2") == NodeState::Named);
+  n2.connect(house.address);
+  house.until([&] { return n1.entered(1); });
+}
+
+TEST_CASE("a master that a node has outlived takes a generation above", "[master]") {
+  MasterHouse house;
+  ScriptedNode node(house.loop, "n1");
+  node.generation = {41, 7};
+  node.connect(house.address);
+  CHECK(node.generation.number == 42);
+  CHECK(house.store.lastGeneration() == 42);
+}
+
+TEST_CASE("of two masters with one number a node follows one", "[master]") {
+  MasterHouse house;
+  Store elsewhere(":memory:");
+  Master other(MasterNeeds{house.loop.port, house.config, elsewhere, house.workers, *house.auth,
+                           house.log, "test"});
+  std::string otherAddress = other.listeners.tcp("127.0.0.1:0", house.loop.scope);
+  ScriptedNode a(house.loop, "a"), b(house.loop, "b");
+  a.connect(house.address);
+  b.connect(otherAddress);
+  REQUIRE(a.generation.number == b.generation.number);
+  a.disconnect();
+  CHECK_THAT(a.refusalOf(otherAddress), Catch::Contains("another master"));
+  a.connect(house.address);
+}
+
+TEST_CASE("a master with nodes of its own starts anew above a node that has seen more", "[master]") {
+  MasterHouse house;
+  ScriptedNode mine(house.loop, "mine"), other(house.loop, "other");
+  mine.connect(house.address);
+  other.generation = {9, 1};
+  other.connect(house.address);
+  CHECK(other.generation.number == 10);
+  CHECK_THROWS(mine.session().heartbeatRequest().send().wait(house.loop.scope));
+  mine.disconnect();
+  mine.connect(house.address);
+  CHECK(mine.generation == other.generation);
+}

@@ -1,0 +1,268 @@
+// What people see and do through an operator session.
+#include <unistd.h>
+
+#include "master/house.h"
+#include "master/status.h"
+
+using namespace ts;
+using namespace ts::test;
+
+namespace {
+
+// Collects lines; takes none while `stuck`.
+class Sink final : public wire::EventSink::Server {
+public:
+  struct Seen {
+    std::vector<std::string> lines;
+    bool stuck = false;
+    std::size_t with(const std::string& what) const {
+      return std::size_t(std::ranges::count_if(
+          lines, [&](const auto& l) { return l.find(what) != std::string::npos; }));
+    }
+  };
+  explicit Sink(Seen& seen) : seen_(seen) {}
+  kj::Promise<void> event(EventContext context) override {
+    seen_.lines.push_back(text(context.getParams().getLine().getText()));
+    if (seen_.stuck) return kj::NEVER_DONE;
+    return kj::READY_NOW;
+  }
+
+private:
+  Seen& seen_;
+};
+
+struct Desk {
+  MasterHouse house;
+  ScriptedNode node{house.loop, "n1"};
+  kj::Own<Link> link;
+
+  explicit Desk(MasterConfig config = {}) : house(std::move(config)) { node.connect(house.address); }
+
+  wire::OperatorSession::Client as(std::optional<uid_t> uid) {
+    return house.master->operators.open(uid);
+  }
+  // Over TCP, greeting and all.
+  wire::OperatorSession::Client connected() {
+    auto stream = house.loop.address(house.address)->connect().wait(house.loop.scope);
+    link = kj::heap<Link>(kj::mv(stream), Link::Side::Caller);
+    auto greeted = greet(link->peer<wire::Master>(), *house.auth, runHere(), std::nullopt)
+                       .wait(house.loop.scope);
+    return enterOperator(kj::mv(greeted), *house.auth, runHere()).wait(house.loop.scope);
+  }
+  template <class Request>
+  Outcome outcome(Request request) {
+    return fromWire(request.send().wait(house.loop.scope).getOutcome(), NodeId{});
+  }
+  Outcome pause(wire::OperatorSession::Client session, const char* group, bool on) {
+    auto call = session.pauseGroupRequest();
+    call.setGroup(group);
+    call.setOn(on);
+    return outcome(kj::mv(call));
+  }
+  Outcome evict(wire::OperatorSession::Client session, const char* job) {
+    auto call = session.evictRequest();
+    call.setJob(job);
+    return outcome(kj::mv(call));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("status shows groups, jobs and nodes by name", "[master]") {
+  Desk desk;
+  desk.node.join("rl", "A", 1);
+  desk.node.join("rl", "B", 2);
+  desk.node.acquire(1, 100);
+  desk.house.until([&] { return desk.node.entered(1); });
+  desk.node.acquire(2, 200);
+  auto status = desk.connected().statusRequest().send().wait(desk.house.loop.scope);
+  CHECK(status.getVersion() == "test");
+  REQUIRE(status.getGroups().size() == 1);
+  CHECK(status.getGroups()[0].getName() == "rl");
+  CHECK(status.getGroups()[0].getHolders()[0] == "A");
+  CHECK(status.getGroups()[0].getQueue()[0] == "B");
+  REQUIRE(status.getJobs().size() == 2);
+  CHECK(status.getJobs()[0].getPhase() == "holding");
+  CHECK(status.getJobs()[1].getPlace() == 1);
+  CHECK(status.getJobs()[1].getWaitsFor()[0].getName() == "A");
+  CHECK(status.getJobs()[0].getClaim()[0].getNode() == "n1");
+  REQUIRE(status.getNodes().size() == 1);
+  CHECK(status.getNodes()[0].getState() == "up");
+}
+
+TEST_CASE("why tells of the job, then of who is before it", "[master]") {
+  Desk desk;
+  desk.node.join("rl", "A", 1);
+  desk.node.join("rl", "B", 2);
+  desk.node.acquire(1, 100);
+  desk.house.until([&] { return desk.node.entered(1); });
+  desk.node.acquire(2, 200);
+  auto call = desk.connected().whyRequest();
+  call.setJob("rl/B");
+  auto answer = call.send().wait(desk.house.loop.scope);
+  REQUIRE(answer.getJobs().size() == 2);
+  CHECK(answer.getJobs()[0].getKey().getName() == "B");
+  CHECK(answer.getJobs()[1].getKey().getName() == "A");
+}
+
+TEST_CASE("a name that nobody has, or several, is said so", "[master]") {
+  MasterConfig config;
+  Desk desk(config);
+  desk.node.join("rl", "A", 1);
+  auto session = desk.as(std::nullopt);
+  CHECK_THAT(desk.evict(session, "nope").detail, Catch::Contains("no job \"nope\""));
+}
+
+TEST_CASE("a paused group grants nothing until it is resumed", "[master]") {
+  Desk desk;
+  desk.node.join("rl", "A", 1);
+  auto session = desk.as(0);
+  CHECK(desk.pause(session, "rl", true).ok());
+  desk.node.acquire(1, 100);
+  CHECK(desk.node.ordered("grant A") == 0);
+  CHECK(desk.pause(session, "rl", false).ok());
+  desk.house.until([&] { return desk.node.entered(1); });
+}
+
+TEST_CASE("an evicted job's waiters are refused", "[master]") {
+  Desk desk;
+  desk.node.join("rl", "A", 1);
+  desk.node.join("rl", "B", 2);
+  desk.node.acquire(1, 100);
+  desk.house.until([&] { return desk.node.entered(1); });
+  desk.node.acquire(2, 200);
+  CHECK(desk.evict(desk.as(0), "B").ok());
+  desk.house.until([&] { return !desk.node.refusals.empty(); });
+  CHECK(desk.node.refusals[0].cause == Cause::Evicted);
+}
+
+TEST_CASE("users see and touch their own jobs only", "[master]") {
+  Desk desk;
+  desk.node.join("rl", "mine", 1, {0}, 4001);
+  desk.node.join("rl", "theirs", 2, {0}, 4002);
+  auto session = desk.as(4001);
+  auto status = session.statusRequest().send().wait(desk.house.loop.scope);
+  REQUIRE(status.getJobs().size() == 1);
+  CHECK(status.getJobs()[0].getKey().getName() == "mine");
+  CHECK(desk.evict(session, "theirs").cause == Cause::Forbidden);
+  CHECK(desk.evict(session, "mine").ok());
+  CHECK(desk.pause(session, "rl", true).cause == Cause::Forbidden);
+}
+
+TEST_CASE("configured operators may do everything", "[master]") {
+  MasterConfig config;
+  config.operators = {"4003"};
+  Desk desk(config);
+  desk.node.join("rl", "A", 1, {0}, 4001);
+  CHECK(desk.pause(desk.as(4003), "rl", true).ok());
+  CHECK(desk.evict(desk.as(4003), "A").ok());
+}
+
+TEST_CASE("a drained node gets no new grant", "[master]") {
+  Desk desk;
+  desk.node.join("rl", "A", 1);
+  auto call = desk.as(0).drainRequest();
+  call.setNode("n1");
+  call.setOn(true);
+  CHECK(desk.outcome(kj::mv(call)).ok());
+  desk.node.acquire(1, 100);
+  CHECK(desk.node.ordered("grant A") == 0);
+  auto undrain = desk.as(0).drainRequest();
+  undrain.setNode("n1");
+  CHECK(desk.outcome(kj::mv(undrain)).ok());
+  desk.house.until([&] { return desk.node.entered(1); });
+}
+
+TEST_CASE("only a node that is away can be declared dead", "[master]") {
+  Desk desk;
+  auto verdict = [&] {
+    auto call = desk.as(0).declareDeadRequest();
+    call.setNode("n1");
+    return desk.outcome(kj::mv(call));
+  };
+  CHECK_THAT(verdict().detail, Catch::Contains("n1 is up"));
+  desk.node.disconnect();
+  desk.house.until([&] { return desk.house.state("n1") == NodeState::Suspect; });
+  CHECK(verdict().ok());
+  CHECK(desk.house.state("n1") == NodeState::Dead);
+}
+
+TEST_CASE("events tell what was and follow what comes", "[master]") {
+  Desk desk;
+  desk.node.join("rl", "A", 1);
+  Sink::Seen seen;
+  auto call = desk.connected().eventsRequest();
+  call.setSink(kj::heap<Sink>(seen));
+  auto handle = call.send().wait(desk.house.loop.scope).getHandle();
+  desk.house.until([&] { return seen.with("join group=rl job=A") == 1; });
+  desk.node.acquire(1, 100);
+  desk.house.until([&] { return seen.with("grant group=rl job=A") == 1; });
+  desk.node.yield(1);
+  desk.house.until([&] { return seen.with("yield group=rl job=A") == 1; });
+}
+
+TEST_CASE("events of an earlier master come from the store", "[master]") {
+  MasterHouse house;
+  house.log.info(Line("grant").add("job", "long-ago"));
+  house.master->history.storeNow();
+  house.restart();
+  Sink::Seen seen;
+  auto call = house.master->operators.open(0).eventsRequest();
+  call.setSink(kj::heap<Sink>(seen));
+  auto handle = call.send().wait(house.loop.scope).getHandle();
+  house.log.info(Line("grant").add("job", "now"));
+  house.until([&] { return seen.with("now") == 1; });
+  CHECK(seen.with("long-ago") == 1);
+  CHECK(seen.lines.front().find("long-ago") != std::string::npos);
+}
+
+TEST_CASE("users follow the events of their own jobs only", "[master]") {
+  Desk desk;
+  Sink::Seen seen;
+  auto call = desk.as(4001).eventsRequest();
+  call.setSink(kj::heap<Sink>(seen));
+  auto handle = call.send().wait(desk.house.loop.scope).getHandle();
+  desk.node.join("rl", "theirs", 2, {0}, 40010);
+  desk.node.join("rl", "mine", 1, {0}, 4001);
+  desk.house.until([&] { return seen.lines.size() == 1; });
+  CHECK(seen.with("job=mine") == 1);
+}
+
+TEST_CASE("a reader that is too far behind is dropped with a last line", "[master]") {
+  Loop loop;
+  Store store(":memory:");
+  Workers workers;
+  History history(store, workers, 10);
+  Sink::Seen seen{.stuck = true};
+  history.add("first");
+  auto handle = history.follow(0, kj::heap<Sink>(seen), nullptr);
+  loop.pumpUntil([&] { return seen.lines.size() == 1; });
+  for (int i = 0; i < 50; ++i) history.add("line " + std::to_string(i));
+  loop.pumpUntil([&] { return seen.lines.size() == 2; });
+  CHECK_THAT(seen.lines.back(), Catch::Contains("dropped"));
+  for (int i = 0; i < 50; ++i) history.add("line " + std::to_string(i));
+  loop.scope.poll();
+  CHECK(seen.lines.size() == 2);
+}
+
+TEST_CASE("dropping the handle ends the events", "[master]") {
+  Loop loop;
+  Store store(":memory:");
+  Workers workers;
+  History history(store, workers);
+  Sink::Seen seen;
+  auto handle = history.follow(0, kj::heap<Sink>(seen), nullptr);
+  history.add("one");
+  loop.pumpUntil([&] { return seen.lines.size() == 1; });
+  handle = nullptr;
+  history.add("two");
+  loop.scope.poll();
+  CHECK(seen.lines.size() == 1);
+}
+
+TEST_CASE("the dashboard's JSON names what the master knows", "[master]") {
+  Desk desk;
+  desk.node.join("rl", "A", 1);
+  std::string json = statusJson(desk.house.master->operators);
+  CHECK_THAT(json, Catch::Contains("\"rl\"") && Catch::Contains("\"A\"") && Catch::Contains("\"n1\""));
+}
