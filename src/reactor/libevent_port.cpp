@@ -25,6 +25,9 @@ private:
   OwnEvent event_;
 };
 
+// One look at the kernel. EVLOOP_NONBLOCK alone would look again after events.
+constexpr int kLook = EVLOOP_ONCE | EVLOOP_NONBLOCK;
+
 OwnEvent watchEdge(event_base* base, int fd, event_callback_fn callback, void* argument) {
   OwnEvent event(event_new(base, fd, EV_READ | EV_PERSIST | EV_ET, callback, argument));
   KJ_REQUIRE(event != nullptr, "event_new failed", fd);
@@ -66,12 +69,12 @@ LibeventPort::~LibeventPort() noexcept(false) = default;
 bool LibeventPort::wait() {
   bool busy = flushAll();
   busy |= armTimer();
-  return turn(busy ? EVLOOP_NONBLOCK : EVLOOP_ONCE);
+  return turn(busy ? kLook : EVLOOP_ONCE);
 }
 
 bool LibeventPort::poll() {
   flushAll();
-  return turn(EVLOOP_NONBLOCK);
+  return turn(kLook);
 }
 
 void LibeventPort::wake() const {
