@@ -84,11 +84,17 @@ void report(const char* name, int calls, const std::function<void()>& call) {
   std::sort(took.begin(), took.end());
   std::printf("%-22s median %6.1f us   p99 %6.1f us   caller's cpu %5.1f us\n", name,
               took[took.size() / 2], took[took.size() * 99 / 100], cpu / calls);
+  std::fflush(stdout);
 }
 
 void noDelay(int fd) {
   int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+void noDelay(kj::AsyncIoStream& stream) {
+  int on = 1;
+  stream.setsockopt(IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 void raw(int calls) {
@@ -135,6 +141,7 @@ void rpc(const char* name, int calls) {
     Loop loop;
     auto receiver = loop.low->wrapListenSocketFd(kj::AutoCloseFd(::dup(listener)));
     auto stream = receiver->accept().wait(loop.waitScope);
+    noDelay(*stream);
     Link link(kj::mv(stream), Link::Side::Listener, kj::heap<Echo>());
     link.whenClosed().wait(loop.waitScope);
   });
@@ -144,6 +151,7 @@ void rpc(const char* name, int calls) {
                     ->wrapConnectingSocketFd(kj::mv(fd), reinterpret_cast<sockaddr*>(&address),
                                              sizeof address)
                     .wait(loop.waitScope);
+  noDelay(*stream);
   Link link(kj::mv(stream), Link::Side::Caller);
   auto session = link.peer<wire::NodeSession>();
   report(name, calls, [&] { session.heartbeatRequest().send().wait(loop.waitScope); });
