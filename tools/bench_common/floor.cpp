@@ -130,7 +130,8 @@ private:
   void sendPhase() {
     const bool last = phase_ + 1 == phases_.size();
     for (int fd : nodes_) {
-      for (int i = 0; i < phases_[phase_]; ++i) sendTcp(fd, last ? 'G' : 'O');
+      for (int i = 1; i < phases_[phase_]; ++i) sendTcp(fd, 'O');
+      sendTcp(fd, last ? 'G' : 'O');
     }
     open_ = nodes_.size() * std::size_t(phases_[phase_]);
   }

@@ -18,7 +18,7 @@ std::map<std::string, int> perSwitch(const Orders& before, const Orders& after, 
 
 std::vector<int> phasesOf(const std::map<std::string, int>& orders) {
   static const std::vector<std::vector<std::string>> kPhases = {
-      {"prepare"}, {"quiesce"}, {"save"}, {"drop-booking", "restore"}, {"grant"}};
+      {"end-slice", "prepare"}, {"quiesce"}, {"save"}, {"drop-booking", "restore"}, {"grant"}};
   std::vector<int> phases;
   for (const auto& verbs : kPhases) {
     int messages = 0;
@@ -27,6 +27,11 @@ std::vector<int> phasesOf(const std::map<std::string, int>& orders) {
       if (found != orders.end()) messages += found->second;
     }
     if (messages > 0) phases.push_back(messages);
+  }
+  const bool nothingMoves = orders.count("prepare") == 0 && phases.size() > 1;
+  if (nothingMoves) {  // the end of a slice and what follows it go out together
+    phases[1] += phases[0];
+    phases.erase(phases.begin());
   }
   return phases;
 }

@@ -49,7 +49,8 @@ Result measure(const std::string& programs, int rounds) {
   return {spreadOf(ours), spreadOf(bare), orders, static_cast<int>(ours.size())};
 }
 
-// For tools/trace-handoff: says whom to trace, passes the turn when it is told to, says when it is over.
+// For tools/trace-handoff: says whom to trace, passes the turn when it is told to, says when it is
+// over.
 int passForTracer(const std::string& programs, int rounds) {
   Cluster cluster({.programs = programs, .heartbeats = false});
   auto turnsOf = [&](const char* job) {
