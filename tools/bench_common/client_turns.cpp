@@ -12,14 +12,14 @@ void check(ts_status status, const char* call) {
   }
 }
 
-ts_client* join(const std::string& socket, const std::string& group, const std::string& job,
-                const std::string& devices, std::uint32_t gang) {
+ts_client* join(const std::string& socket, const Job& job, std::uint32_t gang) {
   ts_join_options options{};
   options.size = sizeof options;
   options.socket = socket.c_str();
-  options.group = group.c_str();
-  options.job = job.c_str();
-  options.devices = devices.c_str();
+  options.group = job.group.c_str();
+  options.job = job.name.c_str();
+  options.devices = job.devices.c_str();
+  options.backend = job.backend.c_str();
   options.gang = gang;
   options.deadline_ms = 60'000;
   ts_client* client = nullptr;
@@ -81,13 +81,11 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Turns> clientTurns(const std::vector<std::string>& sockets,
-                                   const std::string& group, const std::string& job,
-                                   const std::string& devices) {
+std::unique_ptr<Turns> clientTurns(const std::vector<std::string>& sockets, const Job& job) {
   const auto gang = std::uint32_t(sockets.size() > 1 ? sockets.size() : 0);
   std::vector<ts_client*> clients;
   for (const std::string& socket : sockets) {
-    clients.push_back(join(socket, group, job, devices, gang));
+    clients.push_back(join(socket, job, gang));
   }
   if (clients.size() == 1) return std::make_unique<OneNode>(clients.front());
   return std::make_unique<ManyNodes>(std::move(clients));

@@ -9,9 +9,14 @@
 
 namespace ts::bench {
 
+struct Job {
+  std::string group = "bench";
+  std::string name;
+  std::string devices = "0";
+  std::string backend = "none";  // all orders of a switch travel; "turns": nothing is there to move
+};
+
 // A participant on each node; together they are one gang if there are several nodes.
-std::unique_ptr<Turns> clientTurns(const std::vector<std::string>& sockets,
-                                   const std::string& group, const std::string& job,
-                                   const std::string& devices = "0");
+std::unique_ptr<Turns> clientTurns(const std::vector<std::string>& sockets, const Job& job);
 
 }  // namespace ts::bench

@@ -29,7 +29,7 @@ struct Result {
 Result measure(const std::string& programs, int rounds) {
   Cluster cluster({.programs = programs});
   auto turnsOf = [&](const char* job) {
-    return [&, job] { return clientTurns(cluster.sockets(), "bench", job); };
+    return [&, job] { return clientTurns(cluster.sockets(), {.name = job, .backend = "turns"}); };
   };
   Player a(turnsOf("a")), b(turnsOf("b"));
   auto queued = [&] { cluster.untilQueued("bench", 1); };
@@ -54,7 +54,7 @@ Result measure(const std::string& programs, int rounds) {
 int passForTracer(const std::string& programs, int rounds) {
   Cluster cluster({.programs = programs, .heartbeats = false});
   auto turnsOf = [&](const char* job) {
-    return [&, job] { return clientTurns(cluster.sockets(), "bench", job); };
+    return [&, job] { return clientTurns(cluster.sockets(), {.name = job, .backend = "turns"}); };
   };
   Player a(turnsOf("a")), b(turnsOf("b"));
   auto queued = [&] { cluster.untilQueued("bench", 1); };
@@ -70,7 +70,7 @@ int passForTracer(const std::string& programs, int rounds) {
 }
 
 void print(const Result& r) {
-  std::printf("handoff: %d rounds, one node, one device, backend none\n", r.rounds);
+  std::printf("handoff: %d rounds, one node, one device, nothing to move\n", r.rounds);
   std::printf("%-14s %12s %12s\n", "", "median us", "p99 us");
   std::printf("%-14s %12.1f %12.1f\n", "timeslice", r.ours.median, r.ours.p99);
   std::printf("%-14s %12.1f %12.1f\n", "raw sockets", r.floor.median, r.floor.p99);

@@ -67,8 +67,9 @@ private:
   std::unique_ptr<Turns> join(int who) {
     const int group = who / kJobsInGroup;
     const std::string& socket = cluster_.sockets()[std::size_t(group % plan_.nodes)];
-    return clientTurns({socket}, "group-" + std::to_string(group), "job-" + std::to_string(who),
-                       std::to_string(group / plan_.nodes));
+    return clientTurns({socket}, {.group = "group-" + std::to_string(group),
+                                  .name = "job-" + std::to_string(who),
+                                  .devices = std::to_string(group / plan_.nodes)});
   }
 
   // Never the one that had the group's last turn, so that each turn is a whole switch.

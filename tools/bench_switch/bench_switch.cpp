@@ -35,7 +35,7 @@ Passed passJobs(const std::string& programs, int nodes, std::chrono::millisecond
                 int rounds) {
   Cluster cluster({.programs = programs, .nodes = nodes, .orderDelay = delay});
   auto turnsOf = [&](const char* job) {
-    return [&, job] { return clientTurns(cluster.sockets(), "bench", job); };
+    return [&, job] { return clientTurns(cluster.sockets(), {.name = job}); };
   };
   Player a(turnsOf("a")), b(turnsOf("b"));
   auto queued = [&] { cluster.untilQueued("bench", 1); };
