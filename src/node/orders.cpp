@@ -75,8 +75,26 @@ kj::Promise<Outcome> Orders::obey(Order order, Run run) {
     outcome.need = number(order.operation);
     return outcome;
   }
-  if (order.moves && isBusy(order)) return busy(order);
+  if (order.moves && isBusy(order)) {
+    KJ_IF_MAYBE (before, grantBefore(order)) {
+      return before->then([this, order = std::move(order), run = std::move(run)](auto&&) mutable {
+        return obey(std::move(order), std::move(run));
+      });
+    }
+    return busy(order);
+  }
   return start(std::move(order), std::move(run));
+}
+
+// Who enters a running slice is let in by a grant of its own, which may come on the heels of the first.
+kj::Maybe<kj::Promise<Outcome>> Orders::grantBefore(const Order& order) {
+  auto isGrant = [](const Order& o) { return std::string_view(o.verb) == "grant"; };
+  if (!isGrant(order)) return nullptr;
+  for (auto& [serial, running] : running_) {
+    if (running.order.job != order.job || !isGrant(running.order)) continue;
+    KJ_IF_MAYBE (done, running.done) return done->addBranch();
+  }
+  return nullptr;
 }
 
 Orders::Running* Orders::find(const Order& order) {
@@ -114,7 +132,9 @@ kj::Promise<Outcome> Orders::start(Order order, Run run) {
                   .fork();
   // Goes on when the caller's connection breaks: nothing that moves state is abandoned.
   tasks_.add(done.addBranch().ignoreResult());
-  return isWatched ? done.addBranch().exclusiveJoin(kj::mv(late)) : done.addBranch();
+  auto answer = isWatched ? done.addBranch().exclusiveJoin(kj::mv(late)) : done.addBranch();
+  running.done = kj::mv(done);
+  return answer;
 }
 
 Outcome Orders::ended(std::uint64_t serial, Outcome outcome) {

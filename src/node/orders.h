@@ -73,9 +73,11 @@ private:
     bool overdue = false;
     kj::Maybe<kj::Promise<void>> watchdog;
     kj::Own<kj::PromiseFulfiller<Outcome>> late;  // answers before the end
+    kj::Maybe<kj::ForkedPromise<Outcome>> done;
   };
   void taskFailed(kj::Exception&& exception) override;
   bool isBusy(const Order& order) const;
+  kj::Maybe<kj::Promise<Outcome>> grantBefore(const Order& order);
   kj::Promise<Outcome> start(Order order, Run run);
   Outcome ended(std::uint64_t serial, Outcome outcome);
   kj::Promise<Outcome> watch(std::uint64_t serial);

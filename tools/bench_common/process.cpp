@@ -70,11 +70,12 @@ double cpuSeconds(pid_t pid) {
   return ns / 1e9;
 }
 
-void raiseDescriptorLimit() {
+void prepareProcess() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+  if (::access("/dev/shm", W_OK) == 0) ::setenv("TMPDIR", "/dev/shm", 0);
 }
 
 }  // namespace ts::bench

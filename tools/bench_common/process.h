@@ -31,8 +31,9 @@ private:
 std::uint64_t residentBytes(pid_t pid);
 double cpuSeconds(pid_t pid);
 
-// As many descriptors as the system lets us have, for us and for those we start.
-void raiseDescriptorLimit();
+// For us and for those we start: as many descriptors as the system lets us have, and files in memory, as
+// a node has its journal under /run.
+void prepareProcess();
 
 [[noreturn]] void die(const std::string& what);
 

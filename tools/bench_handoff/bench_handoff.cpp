@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   app.add_flag("--json", asJson, "one JSON object instead of a table");
   app.add_flag("--traced", traced, "for tools/trace-handoff")->group("");
   CLI11_PARSE(app, argc, argv);
-  raiseDescriptorLimit();
+  prepareProcess();
   if (traced) return passForTracer(programs, rounds);
   const Result result = measure(programs, rounds);
   asJson ? printJson(result) : print(result);

@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
   app.add_option("--groups", plan.groups, "numbers of groups, growing")->delimiter(',');
   app.add_flag("--json", asJson, "one JSON object instead of a table");
   CLI11_PARSE(app, argc, argv);
-  raiseDescriptorLimit();
+  prepareProcess();
   Bench bench(plan);
   std::vector<Row> rows;
   for (int groups : plan.groups) rows.push_back(bench.measure(groups));

@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
   app.add_option("--slow-rounds", slowRounds, "switches to measure with delay");
   app.add_flag("--json", asJson, "one JSON object instead of a table");
   CLI11_PARSE(app, argc, argv);
-  raiseDescriptorLimit();
+  prepareProcess();
   std::vector<Row> rows;
   for (int nodes : sizes) rows.push_back(measure(programs, nodes, rounds, slowRounds));
   asJson ? printJson(rows) : print(rows);
