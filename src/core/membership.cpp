@@ -55,9 +55,11 @@ void Group::on(Step& s, const ParticipantJoined& e) {
   if (node.condemned.count(job.id)) return;  // "on return its slices are void"
   auto devices = roster_.devices.at(e.devices);
   if (const DeviceState* other = DeviceTable::foreign(devices, id_)) {
-    std::string whose = std::to_string(std::uint32_t(other->owner));
-    return notice(s, Notice::Kind::JoinRefused, job, Cause::DeviceOwned,
-                  "device " + text({other->id}, Names{}) + " belongs to group " + whose);
+    // Whose device it is, in the group's place: the shell knows the name.
+    s.out.push_back(Notice{Notice::Kind::JoinRefused, other->owner, job.id, other->id.node,
+                           Cause::DeviceOwned, FaultKind::None,
+                           "device " + std::to_string(other->id.index)});
+    return;
   }
   auto [it, isNew] = job.participants.try_emplace(e.participant);
   Participant& p = it->second;

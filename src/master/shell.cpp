@@ -131,7 +131,11 @@ void Shell::obey(Grant& grant) {
 }
 
 void Shell::obey(Notice& notice) {  // the event log has said it
-  if (notice.kind == Notice::Kind::JoinRefused) joinRefusal_ = std::move(notice);
+  if (notice.kind != Notice::Kind::JoinRefused) return;
+  joinRefusal_ = std::move(notice);
+  if (joinRefusal_->cause != Cause::DeviceOwned) return;
+  joinRefusal_->detail += " of node " + directory_.node(joinRefusal_->node).name +
+                          " belongs to group " + directory_.name(joinRefusal_->group);
 }
 
 void Shell::orderEnded(const NodeOrder& order, OperationId operation, Outcome outcome, Duration took) {
