@@ -71,8 +71,8 @@ public:
   virtual BackendOutcome discard(
       const Target& target) = 0;                   // the target is gone: free what is kept
   virtual std::uint64_t residueLimit() const = 0;  // bytes that may stay after a save
-  // No call ever blocks, and nothing is on a device: calls are made where it is convenient, and what a
-  // save frees is not measured.
+  // No call ever blocks, and nothing is on a device: calls are made where it is convenient, and
+  // what a save frees is not measured.
   virtual bool isWeightless() const { return false; }
 };
 

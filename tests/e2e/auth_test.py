@@ -9,6 +9,8 @@ import munge  # noqa: E402
 import report  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
+NOBODY = 65534
+
 
 @unittest.skipUnless(munge.available(), "needs root, munged, unshare and nsenter")
 class Proven(unittest.TestCase):
@@ -19,9 +21,9 @@ class Proven(unittest.TestCase):
         self.munge.__enter__()
         self.addCleanup(self.munge.__exit__)
 
-    def cluster(self, nodes=1):
+    def cluster(self, nodes=1, **options):
         return Cluster(nodes=nodes, cards=(), wrap=self.munge.wrap, master={"auth": "munge"},
-                       node={"auth": "munge", "master_user": "root"})
+                       node={"auth": "munge", "master_user": "root"}, **options)
 
     def test_jobs_take_turns_over_two_nodes_that_have_proven_themselves(self):
         with self.cluster(nodes=2) as c:
@@ -37,22 +39,28 @@ class Proven(unittest.TestCase):
             b.hear_grant()
             self.assertEqual(c.tsctl("status").returncode, 0)
 
-    def test_a_node_that_cannot_prove_itself_is_not_let_in_and_nobody_else_notices(self):
-        with self.cluster() as c, tempfile.TemporaryDirectory() as folder, \
-                munge.Munge(pathlib.Path(folder)) as stranger:
+    def test_a_node_that_is_not_root_is_not_let_in_and_nobody_else_notices(self):
+        with self.cluster() as c:
             good = c.job(job="a")
             good.acquire()
             mark = c.master.mark()
-            intruder = c.add_node("n9", wrap=stranger.wrap)
-            intruder.start()
-            c.master.wait_for(r"\brefused\b.*role=node", mark)
+            intruder = c.add_node("n9", user=NOBODY).start()
+            c.master.wait_for(rf"\brefused\b.*role=node.*{NOBODY}", mark)
+            intruder.daemon.wait_for(r"\bmaster-down\b")
             good.ask("yield")
-            self.assertNotIn("n9", [n["name"] for n in c.status()["nodes"]])
+            self.assertNotIn("n9", [node["name"] for node in c.status()["nodes"]])
 
-    def test_a_master_that_is_another_user_than_configured_is_not_obeyed(self):
-        with self.cluster() as c:
-            node = c.add_node("n9", master_user="nobody").start()
-            node.daemon.wait_for(r"\bmaster-down\b.*(nobody|uid|user)")
+    def test_a_node_does_not_follow_a_master_of_another_realm(self):
+        with self.cluster() as c, tempfile.TemporaryDirectory() as folder, \
+                munge.Munge(pathlib.Path(folder)) as elsewhere:
+            node = c.add_node("n9", wrap=elsewhere.wrap).start()
+            node.daemon.wait_for(r"\bmaster-down\b.*cannot prove itself")
+
+    def test_a_node_does_not_follow_a_master_that_runs_as_another_user(self):
+        with self.cluster(nodes=0, master_user=NOBODY) as c:
+            node = c.add_node("n1").start()
+            node.daemon.wait_for(rf"\bmaster-down\b.*uid {NOBODY}")
+            c.add_node("n2", master_user="nobody").start_connected()
 
     def test_an_operator_without_a_credential_is_told_why(self):
         with self.cluster() as c:

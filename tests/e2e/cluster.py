@@ -37,15 +37,18 @@ def toml(pairs):
     return "".join(f"{key} = {text(value)}\n" for key, value in pairs.items())
 
 
+def as_user(wrap, user):
+    return wrap if user is None else [*wrap, "setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"]
+
+
 class Node:
     """One tsnoded with its own cards; `n.socket` is where local programs find it."""
 
-    def __init__(self, cluster, name, cards, settings, wrap):
+    def __init__(self, cluster, name, cards, settings, wrap, user):
         self.name = name
-        self.wrap = wrap
+        self.wrap = as_user(wrap, user)
         self.cluster = cluster
-        self.dir = cluster.dir / name
-        self.dir.mkdir()
+        self.dir = cluster.folder(name, user)
         self.socket = str(self.dir / "node.sock")
         self.cards = self.dir / "cards" if cards else None
         self.env = {"TIMESLICE_SOCKET": self.socket}
@@ -86,16 +89,18 @@ class Node:
 class Cluster:
     """with Cluster(nodes=2) as c: … Everything that it started is gone afterwards."""
 
-    def __init__(self, nodes=1, cards=("--bytes", "64MiB"), master=None, node=None, groups=None, wrap=()):
+    def __init__(self, nodes=1, cards=("--bytes", "64MiB"), master=None, node=None, groups=None, wrap=(),
+                 master_user=None):
         base = "/dev/shm" if os.path.isdir("/dev/shm") else None
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="timeslice-e2e-", dir=base))
         self.dir.chmod(0o755)  # jobs of other users reach the sockets
         self.wrap = wrap
         self.address = f"127.0.0.1:{free_port()}"
-        self.master_socket = str(self.dir / "master.sock")
+        self.master_dir = self.folder("master", master_user)
+        self.master_user = master_user
         self.master_config = {
-            "listen": [self.address], "socket": self.master_socket, "http": "",
-            "database": str(self.dir / "master.db"), "auth": "none", "log_level": "debug",
+            "listen": [self.address], "socket": str(self.master_dir / "master.sock"), "http": "",
+            "database": str(self.master_dir / "master.db"), "auth": "none", "log_level": "debug",
             "recovery_grace": "300 ms", **(master or {})}
         self.groups = groups or {}
         self.master = None
@@ -125,20 +130,28 @@ class Cluster:
         for node in self.nodes:
             node.start_connected()
 
-    def add_node(self, name, wrap=None, **settings):
+    def folder(self, name, user=None):
+        path = self.dir / name
+        path.mkdir()
+        if user is not None:
+            os.chown(path, user, user)
+        return path
+
+    def add_node(self, name, wrap=None, user=None, **settings):
         """One more, not started."""
         cards, defaults = self._node_defaults
-        node = Node(self, name, cards, {**defaults, **settings}, self.wrap if wrap is None else wrap)
+        node = Node(self, name, cards, {**defaults, **settings}, self.wrap if wrap is None else wrap, user)
         self.nodes.append(node)
         return node
 
     def start_master(self):
-        path = self.dir / "master.toml"
+        path = self.master_dir / "master.toml"
         text = toml(self.master_config)
         for name, settings in self.groups.items():
             text += f"\n[group.{name}]\n" + toml(settings)
         path.write_text(text)
-        self.master = self.keep(Daemon("master", [Programs.master, "--config", str(path)], wrap=self.wrap))
+        self.master = self.keep(Daemon("master", [Programs.master, "--config", str(path)],
+                                       wrap=as_user(self.wrap, self.master_user)))
         self.master.wait_for(r"\bready\b")
         return self.master
 
