@@ -13,7 +13,7 @@ using namespace ts::bench;
 
 namespace {
 
-constexpr int kBatches = 10;  // ours and the floor take turns, so that a busy machine hits both
+constexpr int kBatches = 50;  // ours and the floor take turns, so that a busy machine hits both
 constexpr int kProbe = 20;
 
 void append(std::vector<double>& all, const std::vector<double>& more) {
@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
   int rounds = 2000;
   bool asJson = false, traced = false;
   app.add_option("--programs", programs, "the build folder")->required();
-  app.add_option("--rounds", rounds, "handoffs to measure")->check(CLI::Range(10, 1'000'000));
+  app.add_option("--rounds", rounds, "handoffs to measure")->check(CLI::Range(kBatches, 1'000'000));
   app.add_flag("--json", asJson, "one JSON object instead of a table");
   app.add_flag("--traced", traced, "for tools/trace-handoff")->group("");
   CLI11_PARSE(app, argc, argv);
