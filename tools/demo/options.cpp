@@ -41,7 +41,8 @@ void addTraining(CLI::App& app, Options& o) {
       ->option_text("N [24]")
       ->check(CLI::Range(1u, 1000000u));
   app.add_flag_callback(
-      "--no-update", [&o] { o.trainer.update = false; }, "do everything but change the weights");
+      "--no-update", [&o] { o.trainer.update = false; },
+      "everything happens, at a learning rate of 0");
 }
 
 void addWork(CLI::App& app, Options& o) {

@@ -34,9 +34,11 @@ def parse():
     parser.add_argument('--scale', type=float, metavar='X',
                         help='factor of all times [0.02; 0.04 on a real card]')
     parser.add_argument('--card-mib', type=int, metavar='N',
-                        help='memory per card; on a real card what is left free [128; 2048]')
+                        help='memory per card; on a real card what is left free [96; 2048]')
     parser.add_argument('--job-mib', type=int, metavar='N',
                         help='device memory of a job per card [60 %% of the card]')
+    parser.add_argument('--cards-in', default='/dev/shm', metavar='DIR',
+                        help='where simulated cards are made: a tmpfs, or it takes longer [/dev/shm]')
     parser.add_argument('--keep', metavar='DIR', help='folder for curves, logs and the result')
     args = parser.parse_args()
     args.build = os.path.abspath(args.build)
@@ -62,7 +64,7 @@ class MainJob:
         self.real = gpus is not None
         self.scale = args.scale or (0.04 if self.real else 0.02)
         self.steps = args.steps or (20 if self.real else 24)
-        self.card_bytes = (args.card_mib or (2048 if self.real else 128)) * MIB
+        self.card_bytes = (args.card_mib or (2048 if self.real else 96)) * MIB
         self.job_bytes = args.job_mib * MIB if args.job_mib else self.card_bytes * 6 // 10
         self.tsdemo = os.path.join(args.build, 'tools/demo/tsdemo')
         if not os.access(self.tsdemo, os.X_OK):
@@ -141,8 +143,8 @@ def main():
     args = parse()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
-    shm = '/dev/shm'
-    folder = tempfile.mkdtemp(prefix='timeslice-', dir=shm if os.access(shm, os.W_OK) else None)
+    folder = tempfile.mkdtemp(prefix='timeslice-',
+                              dir=args.cards_in if os.access(args.cards_in, os.W_OK) else None)
     job = None
     try:
         job = MainJob(args, folder, say)

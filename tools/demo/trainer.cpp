@@ -99,41 +99,40 @@ void Trainer::reward() {
 
 Scores Trainer::train(unsigned step) {
   const Row& row = clockwork_.row();
-  digest_.absorbMemory(ns(row.values / 2));
+  digest_.absorbMemory(ns(row.values * 0.6));
   device_.write(rewards_, std::span<const float>(judged_));
-  device_.run("demo_advantage", AdvantageArgs{.extent = threads(kProblems),
+  device_.run("demo_advantage", AdvantageArgs{.extent = threads(kProblems, ns(row.values * 0.05)),
                                               .rewards = rewards_.data,
                                               .advantages = advantages_.data,
                                               .group = kGroup});
-  const std::uint64_t each = ns(row.critic + row.actor) / (kEpochs * kMinibatches);
-  for (std::uint32_t k = 0; k < kEpochs * kMinibatches; ++k) update(k % kMinibatches, each);
+  for (std::uint32_t k = 0; k < kEpochs * kMinibatches; ++k) update(k % kMinibatches);
   // The gradient holds what every rank has learned, so from here on the ballast does, too.
-  stir(mix(hash(averaged_), seedOf(step + 1, kBallastUse)), ns(row.values / 2));
+  stir(mix(hash(averaged_), seedOf(step + 1, kBallastUse)), ns(row.values * 0.35));
   device_.finish();
   digest_.absorb(hash(judged_));
   return share(mean(judged_), heldOutScore_);
 }
 
-void Trainer::update(std::uint32_t minibatch, std::uint64_t atLeastNs) {
-  gradient(minibatch, atLeastNs);
+void Trainer::update(std::uint32_t minibatch) {
+  const Row& row = clockwork_.row();
+  const double seconds = (row.critic + row.actor) / (kEpochs * kMinibatches);
+  gradient(minibatch, seconds * 0.9);
   average();
-  ++updates_;
-  if (!options_.update) return;
-  const auto done = static_cast<float>(updates_);
-  device_.run("demo_adam", AdamArgs{.extent = threads(kWeights),
+  const auto done = static_cast<float>(++updates_);
+  device_.run("demo_adam", AdamArgs{.extent = threads(kWeights, ns(seconds * 0.1)),
                                     .weights = weights_.data,
                                     .mean = adamMean_.data,
                                     .variance = adamVariance_.data,
                                     .gradient = gradient_.data,
-                                    .rate = kRate,
+                                    .rate = options_.update ? kRate : 0,
                                     .meanLeft = 1 - std::pow(0.9f, done),
                                     .varianceLeft = 1 - std::pow(0.99f, done)});
 }
 
-void Trainer::gradient(std::uint32_t minibatch, std::uint64_t atLeastNs) {
+void Trainer::gradient(std::uint32_t minibatch, double seconds) {
   constexpr std::uint32_t kSize = kRollouts / kMinibatches;
   const float digits = static_cast<float>(kSize) * kDigits * static_cast<float>(peers_.world());
-  device_.run("demo_gradient", GradientArgs{.extent = threads(kRows, atLeastNs),
+  device_.run("demo_gradient", GradientArgs{.extent = threads(kRows, ns(seconds * 0.9)),
                                             .weights = weights_.data,
                                             .problems = problems_.data,
                                             .answers = answers_.data,
@@ -147,7 +146,7 @@ void Trainer::gradient(std::uint32_t minibatch, std::uint64_t atLeastNs) {
                                             .clip = kClip,
                                             .pull = kPull,
                                             .scale = 1 / digits});
-  device_.run("demo_reduce", ReduceArgs{.extent = threads(kWeights),
+  device_.run("demo_reduce", ReduceArgs{.extent = threads(kWeights, ns(seconds * 0.1)),
                                         .partial = partial_.data,
                                         .gradient = gradient_.data,
                                         .rows = kRows});

@@ -17,7 +17,7 @@ struct TrainerOptions {
   std::uint64_t seed = 1;
   std::uint64_t ballastBytes = 0;
   double timeScale = 0;
-  bool update = true;  // false: everything but the last write to the weights
+  bool update = true;  // false: everything happens, at a learning rate of 0
 };
 
 struct Scores {
@@ -52,8 +52,8 @@ private:
   std::uint64_t ns(double seconds) const { return clockwork_.ns(seconds); }
   void answer(Array<Problem> problems, Array<std::uint8_t> answers, Array<float> logp,
               std::uint32_t group, std::uint64_t seed, double seconds);
-  void update(std::uint32_t minibatch, std::uint64_t atLeastNs);
-  void gradient(std::uint32_t minibatch, std::uint64_t atLeastNs);
+  void update(std::uint32_t minibatch);
+  void gradient(std::uint32_t minibatch, double seconds);
   void average();
   void stir(std::uint64_t salt, std::uint64_t atLeastNs);
   Scores share(double reward, double heldOut);

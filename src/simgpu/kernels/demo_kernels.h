@@ -262,10 +262,8 @@ DEMO_FN void digestThread(const DigestArgs& args, std::uint32_t thread) {
   std::uint64_t sum = 0;
   for (std::uint64_t i = regionStart(thread); i < end; i += kLanes) {
     std::uint64_t x = args.words[i] ^ ((args.salt + i) * 0xd1342543de82ef95u);
-    x ^= x >> 32;
     x *= 0x9e3779b97f4a7c15u;
-    x ^= x >> 29;
-    sum += x * 0xbf58476d1ce4e5b9u;
+    sum += x ^ (x >> 32);
   }
   addTo(args.sum, sum);
 }
