@@ -26,14 +26,13 @@ CudaDevice::CudaDevice(int ordinal) : driver_(openDriver()) {
   check(made, "cuDevicePrimaryCtxRetain");
   check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent");
   loadKernels();
+  check(driver_.cuEventCreate(&first_, 0), "cuEventCreate");
+  check(driver_.cuEventCreate(&last_, 0), "cuEventCreate");
 }
 
 void CudaDevice::close() {
   finish();
-  for (const Span& span : spare_) {
-    check(driver_.cuEventDestroy(span.start), "cuEventDestroy");
-    check(driver_.cuEventDestroy(span.end), "cuEventDestroy");
-  }
+  for (CUevent event : {first_, last_}) check(driver_.cuEventDestroy(event), "cuEventDestroy");
   for (CUdeviceptr address : allocations_) check(driver_.cuMemFree(address), "cuMemFree");
   check(driver_.cuModuleUnload(module_), "cuModuleUnload");
   check(driver_.cuDevicePrimaryCtxRelease(device_), "cuDevicePrimaryCtxRelease");
@@ -101,39 +100,24 @@ CUfunction CudaDevice::function(const std::string& kernel) {
   return known;
 }
 
-CudaDevice::Span CudaDevice::spareSpan() {
-  if (!spare_.empty()) {
-    const Span span = spare_.back();
-    spare_.pop_back();
-    return span;
-  }
-  Span span = {};
-  check(driver_.cuEventCreate(&span.start, 0), "cuEventCreate");
-  check(driver_.cuEventCreate(&span.end, 0), "cuEventCreate");
-  return span;
-}
-
 void CudaDevice::launch(const char* kernel, const void* args, std::uint32_t threads) {
   const CUfunction found = function(kernel);
-  const Span span = spareSpan();
+  if (!running_) check(driver_.cuEventRecord(first_, nullptr), "cuEventRecord");
+  running_ = true;
   void* params[] = {const_cast<void*>(args)};
-  check(driver_.cuEventRecord(span.start, nullptr), "cuEventRecord");
   check(driver_.cuLaunchKernel(found, (threads + kBlock - 1) / kBlock, 1, 1, kBlock, 1, 1, 0,
                                nullptr, params, nullptr),
         std::string("launch of ") + kernel);
-  check(driver_.cuEventRecord(span.end, nullptr), "cuEventRecord");
-  running_.push_back(span);
 }
 
 void CudaDevice::finish() {
-  check(driver_.cuCtxSynchronize(), "cuCtxSynchronize");
-  for (const Span& span : running_) {
-    float milliseconds = 0;
-    check(driver_.cuEventElapsedTime(&milliseconds, span.start, span.end), "cuEventElapsedTime");
-    busy_ += std::chrono::nanoseconds(static_cast<std::int64_t>(milliseconds * 1e6));
-    spare_.push_back(span);
-  }
-  running_.clear();
+  if (!running_) return;
+  running_ = false;
+  check(driver_.cuEventRecord(last_, nullptr), "cuEventRecord");
+  check(driver_.cuEventSynchronize(last_), "cuEventSynchronize");
+  float milliseconds = 0;
+  check(driver_.cuEventElapsedTime(&milliseconds, first_, last_), "cuEventElapsedTime");
+  busy_ += std::chrono::nanoseconds(static_cast<std::int64_t>(milliseconds * 1e6));
 }
 
 void CudaDevice::check(CUresult result, const std::string& doing) const {

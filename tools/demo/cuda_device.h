@@ -34,11 +34,6 @@ public:
   std::chrono::nanoseconds busy() const override { return busy_; }
 
 private:
-  struct Span {  // one launch, between two events
-    CUevent start;
-    CUevent end;
-  };
-
   void* allocate(std::uint64_t bytes) override;
   void copyIn(void* to, const void* from, std::size_t bytes) override;
   void copyOut(void* to, const void* from, std::size_t bytes) override;
@@ -47,7 +42,6 @@ private:
   void readCard();
   void loadKernels();
   CUfunction function(const std::string& kernel);
-  Span spareSpan();
   void check(CUresult result, const std::string& doing) const;
 
   Driver driver_;
@@ -57,8 +51,11 @@ private:
   CardFacts card_;
   std::map<std::string, CUfunction> functions_;
   std::vector<CUdeviceptr> allocations_;
-  std::vector<Span> running_;  // launched since the last finish()
-  std::vector<Span> spare_;
+  // Kernels are launched without a pause from `first_` to `last_`, so what is between is their
+  // time.
+  CUevent first_ = nullptr;
+  CUevent last_ = nullptr;
+  bool running_ = false;
   std::chrono::nanoseconds busy_{0};
 };
 

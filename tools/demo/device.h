@@ -65,7 +65,7 @@ public:
   std::span<const Block> blocks() const { return blocks_; }
   std::uint64_t bytes() const;
 
-  // Returns when all that was launched has ended.
+  // Returns when all that was launched has ended. Between a launch and this, nothing is copied.
   virtual void finish() = 0;
   // How long kernels have run, as of the last finish().
   virtual std::chrono::nanoseconds busy() const = 0;

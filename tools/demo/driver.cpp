@@ -38,7 +38,6 @@ Driver openDriver() {
   find(library, "cuDevicePrimaryCtxRetain", d.cuDevicePrimaryCtxRetain);
   find(library, "cuDevicePrimaryCtxRelease_v2", d.cuDevicePrimaryCtxRelease);
   find(library, "cuCtxSetCurrent", d.cuCtxSetCurrent);
-  find(library, "cuCtxSynchronize", d.cuCtxSynchronize);
   find(library, "cuMemGetInfo_v2", d.cuMemGetInfo);
   find(library, "cuMemAlloc_v2", d.cuMemAlloc);
   find(library, "cuMemFree_v2", d.cuMemFree);
@@ -52,6 +51,7 @@ Driver openDriver() {
   find(library, "cuEventCreate", d.cuEventCreate);
   find(library, "cuEventDestroy_v2", d.cuEventDestroy);
   find(library, "cuEventRecord", d.cuEventRecord);
+  find(library, "cuEventSynchronize", d.cuEventSynchronize);
   find(library, "cuEventElapsedTime", d.cuEventElapsedTime);
   return d;
 }

@@ -27,7 +27,6 @@ struct Driver {
   CUresult (*cuDevicePrimaryCtxRetain)(CUcontext* context, CUdevice device);
   CUresult (*cuDevicePrimaryCtxRelease)(CUdevice device);
   CUresult (*cuCtxSetCurrent)(CUcontext context);
-  CUresult (*cuCtxSynchronize)();
   CUresult (*cuMemGetInfo)(std::size_t* free, std::size_t* total);
   CUresult (*cuMemAlloc)(CUdeviceptr* address, std::size_t bytes);
   CUresult (*cuMemFree)(CUdeviceptr address);
@@ -43,6 +42,7 @@ struct Driver {
   CUresult (*cuEventCreate)(CUevent* event, unsigned flags);
   CUresult (*cuEventDestroy)(CUevent event);
   CUresult (*cuEventRecord)(CUevent event, CUstream stream);
+  CUresult (*cuEventSynchronize)(CUevent event);
   CUresult (*cuEventElapsedTime)(float* milliseconds, CUevent start, CUevent end);
 };
 

@@ -47,12 +47,12 @@ Trainer::Trainer(Device& device, Peers& peers, const TrainerOptions& options)
       advantages_(device.make<float>(kRollouts)),
       ballast_(device.make<std::uint64_t>(options.ballastBytes / 8)),
       digest_(device) {
-  for (Array<float> weights : {weights_, reference_}) {
-    device_.run("demo_init",
-                InitArgs{threads(kWeights), weights.data, mix(options_.seed, kWeightsUse)});
-  }
   heldOutAsked_ = heldOutProblems(mix(kHeldOutSeed, peers_.rank()), kHeldOut);
   device_.write(heldOutProblems_, std::span<const Problem>(heldOutAsked_));
+  const std::uint64_t seed = mix(options_.seed, kWeightsUse);
+  for (float* weights : {weights_.data, reference_.data}) {
+    device_.run("demo_init", InitArgs{threads(kWeights), weights, seed});
+  }
   stir(seedOf(0, kBallastUse), 0);
   device_.finish();
 }
