@@ -7,9 +7,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import munge  # noqa: E402
 import report  # noqa: E402
-from cluster import Cluster  # noqa: E402
-
-NOBODY = 65534
+from cluster import NOBODY, Cluster  # noqa: E402
 
 
 @unittest.skipUnless(munge.available(), "needs root, munged, unshare and nsenter")

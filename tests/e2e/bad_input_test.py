@@ -7,11 +7,10 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import local_wire  # noqa: E402
 import report  # noqa: E402
-from cluster import Cluster  # noqa: E402
+from cluster import NOBODY, Cluster  # noqa: E402
 from local_wire import Wire  # noqa: E402
 from puppet import Refused  # noqa: E402
 
-NOBODY = 65534
 NO_GPU = {"cards": ()}
 
 

@@ -6,7 +6,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import report  # noqa: E402
-from cluster import MIB, Cluster  # noqa: E402
+from cluster import MIB, NOBODY, Cluster, as_user  # noqa: E402
 
 
 class ByPid(unittest.TestCase):
@@ -69,6 +69,18 @@ class ByPid(unittest.TestCase):
             self.assertEqual(run.returncode, 1, run.stderr)
             self.assertIn(str(pid), run.stderr)
         self.assertTrue(c.nodes[0].daemon.alive())
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root to be somebody else")
+    def test_the_process_of_another_user_is_not_touched(self):
+        c = self.alone()
+        job = c.process()
+        job.take_memory(48 * MIB, 1)
+        run = c.tsctl("snapshot", "--pid", job.pid, wrap=as_user((), NOBODY))
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("PERMISSION", run.stderr)
+        self.assertIn(str(job.pid), run.stderr)
+        self.assertEqual(c.nodes[0].trace("lock", "checkpoint"), [])
+        self.assertEqual(job.ask("check 1"), "same")
 
     def test_without_a_node_daemon_tsctl_exits_69_and_names_the_socket(self):
         c = self.alone()

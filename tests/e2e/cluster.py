@@ -11,6 +11,7 @@ from daemon import PATIENCE, Daemon
 from puppet import Puppet
 
 MIB = 1 << 20
+NOBODY = 65534
 
 
 class Programs:
