@@ -102,7 +102,8 @@ struct tsl_join {
   int32_t priority;
   uint32_t flags;
   uint32_t on_broken;     /* 0 kill, 1 keep */
-  char backend[16];       /* "" : the node's default */
+  char backend[16];       /* "" : the node's default; "cuda"; "none": nothing to move, though every step
+                             of a switch is taken; "turns": no members at all, turns only */
 };
 
 struct tsl_acquire {

@@ -11,7 +11,8 @@ namespace ts::node {
 // A device as a text may name it.
 struct NamedDevice {
   std::uint32_t index = 0;
-  std::string uuid;  // "GPU-…"
+  std::string uuid;     // "GPU-…"
+  std::string trouble;  // why no state can be moved off it; "" where it can
 };
 
 struct Claim {

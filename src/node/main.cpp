@@ -10,9 +10,12 @@
 #include <fstream>
 #include <iostream>
 
+#include "backend/cuda_backend.h"
 #include "backend/none_backend.h"
+#include "config/address.h"
 #include "config/config.h"
 #include "device/inventory.h"
+#include "metrics/http_server.h"
 #include "node/arguments.h"
 #include "node/node.h"
 #include "reactor/libevent_io.h"
@@ -45,6 +48,34 @@ std::unique_ptr<Inventory> openInventory(const NodeConfig& config, const std::st
   return openNvml();
 }
 
+// Without devices by configuration there is a driver, or should be.
+struct OwnBackends {
+  NoneBackend none;
+  std::unique_ptr<CudaBackend> cuda;
+
+  OwnBackends(const NodeConfig& config, Inventory& inventory) {
+    if (config.devices > 0) return;
+    cuda = std::make_unique<CudaBackend>(
+        cuda::openDriver(), [&inventory](pid_t pid) { return bytesOf(inventory, pid); });
+  }
+  Backends byName() {
+    Backends out{{"none", &none}};
+    if (cuda) out["cuda"] = cuda.get();
+    return out;
+  }
+  static std::optional<std::uint64_t> bytesOf(Inventory& inventory, pid_t pid) {
+    std::uint64_t sum = 0;
+    for (const auto& gpu : inventory.gpus()) {
+      auto processes = inventory.processes(gpu.index);
+      if (!processes) return std::nullopt;
+      for (const auto& p : *processes) {
+        if (p.pid == pid) sum += p.bytes.value_or(0);
+      }
+    }
+    return sum;
+  }
+};
+
 // Written whole and then named, so that whoever waits for it reads all of it.
 void announce(const std::string& path, const NodeConfig& config, const std::string& name) {
   if (path.empty()) return;
@@ -53,6 +84,18 @@ void announce(const std::string& path, const NodeConfig& config, const std::stri
     out << "node=" << name << "\nsocket=" << config.socket << "\npid=" << ::getpid() << "\n";
   }
   KJ_SYSCALL(::rename((path + ".new").c_str(), path.c_str()));
+}
+
+std::unique_ptr<HttpServer> serveHttp(LibeventPort& port, Node& node, const std::string& address) {
+  if (address.empty()) return nullptr;
+  HostPort at;
+  std::string why;
+  if (!parseHostPort(address, at, why)) kj::throwFatalException(sentence("http: " + why));
+  return std::make_unique<HttpServer>(
+      port.base(), at.host, at.port,
+      HttpPages{.metrics = [&node] { return node.renderMetrics(); },
+                .status = nullptr,
+                .health = [&node] { return node.link().isUp() ? "" : node.link().whyDown(); }});
 }
 
 class Reload {
@@ -99,7 +142,7 @@ int serve(const NodeConfig& config, const Arguments& arguments) {
 
   auto name = config.name.empty() ? hostName() : config.name;
   auto inventory = openInventory(config, name);
-  NoneBackend none;
+  OwnBackends backends(config, *inventory);
   auto auth = config.auth == "none" ? newNoAuth() : newMungeAuth();
   Workers workers;
   Journal journal(config.stateDir);
@@ -113,7 +156,7 @@ int serve(const NodeConfig& config, const Arguments& arguments) {
              .network = io->getNetwork(),
              .workers = workers,
              .inventory = *inventory,
-             .backends = {{"none", &none}},
+             .backends = backends.byName(),
              .auth = *auth,
              .masterUid = uidOf(config.masterUser),
              .log = log,
@@ -121,11 +164,12 @@ int serve(const NodeConfig& config, const Arguments& arguments) {
             journal);
   Reload reload(port, arguments.config, node, log);
   auto reloading = reload.run().eagerlyEvaluate([](kj::Exception&&) {});
+  auto http = serveHttp(port, node, config.http);
   node.start(kj::mv(listener)).wait(scope);
   announce(arguments.announce, config, name);
   terminate.next().exclusiveJoin(interrupt.next()).wait(scope);
   log.info(Line("stopping").add("node", name));
-  // Workers finish what they do: no state is left half moved.
+  node.stop().wait(scope);  // no state is left half moved
   return 0;
 }
 

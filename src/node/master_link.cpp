@@ -25,6 +25,14 @@ void MasterLink::start() {
   running_ = run().eagerlyEvaluate([this](kj::Exception&& e) { taskFailed(kj::mv(e)); });
 }
 
+void MasterLink::stop() {
+  running_ = kj::READY_NOW;
+  state_ = State::Down;
+  why_ = "this node daemon is stopping";
+  session_ = nullptr;
+  link_ = nullptr;
+}
+
 std::string MasterLink::whyDown() const {
   if (state_ == State::Alone) {
     return "this node daemon runs alone: set `master` in its configuration to take turns";

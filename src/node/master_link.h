@@ -51,6 +51,7 @@ public:
   KJ_DISALLOW_COPY(MasterLink);
 
   void start();
+  void stop();
   State state() const { return state_; }
   bool isUp() const { return state_ == State::Up; }
   // Neither up nor known to be down: the first attempt is on its way.

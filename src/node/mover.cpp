@@ -1,6 +1,7 @@
 #include "node/mover.h"
 
 #include <kj/debug.h>
+#include <kj/vector.h>
 
 #include <algorithm>
 
@@ -76,6 +77,13 @@ Outcome Mover::withMembers(const JobName& job, Outcome outcome) {
   return outcome;
 }
 
+// Others of the job may be moving at the same time: their own orders tell of them.
+Outcome Mover::withMember(MemberId member, Outcome outcome) {
+  auto* m = parts_.registry.member(member);
+  if (m && !m->ended) outcome.members.push_back(factOf(*m));
+  return outcome;
+}
+
 void Mover::setResidency(Member& member, Residency residency) {
   if (member.residency == residency) return;
   member.residency = residency;
@@ -127,8 +135,7 @@ kj::Promise<Outcome> Mover::quiesce(JobName job, kj::Duration deadline) {
 kj::Promise<Outcome> Mover::sweep(kj::Own<Sweep> s) {
   auto looked = parts_.roll.call(s->job);
   return looked.then([this, s = kj::mv(s)]() mutable -> kj::Promise<Outcome> {
-    auto calls = kj::heapArrayBuilder<kj::Promise<Outcome>>(
-        parts_.registry.membersOf(s->job).size());
+    kj::Vector<kj::Promise<Outcome>> calls;
     for (auto* m : parts_.registry.membersOf(s->job)) {
       if (m->ended || m->residency != Residency::Resident) continue;
       auto id = m->id;
@@ -143,7 +150,7 @@ kj::Promise<Outcome> Mover::sweep(kj::Own<Sweep> s) {
                     }));
     }
     bool calm = calls.size() == 0;
-    auto all = kj::joinPromises(calls.finish());
+    auto all = kj::joinPromises(calls.releaseAsArray());
     return all.then([this, s = kj::mv(s), calm](kj::Array<Outcome> outcomes) mutable
                     -> kj::Promise<Outcome> {
       auto outcome = worst(kj::mv(outcomes));
@@ -184,7 +191,7 @@ kj::Promise<Outcome> Mover::release(JobName job) {
 }
 
 kj::Promise<Outcome> Mover::releaseEach(JobName job, std::vector<MemberId> members) {
-  auto calls = kj::heapArrayBuilder<kj::Promise<Outcome>>(members.size());
+  kj::Vector<kj::Promise<Outcome>> calls;
   for (auto id : members) {
     auto* m = memberOf(job, id);
     if (!m) continue;
@@ -195,7 +202,7 @@ kj::Promise<Outcome> Mover::releaseEach(JobName job, std::vector<MemberId> membe
                     return outcomeOf(o, did);
                   }));
   }
-  return kj::joinPromises(calls.finish()).then([](kj::Array<Outcome> outcomes) {
+  return kj::joinPromises(calls.releaseAsArray()).then([](kj::Array<Outcome> outcomes) {
     return worst(kj::mv(outcomes));
   });
 }
@@ -204,12 +211,12 @@ kj::Promise<Outcome> Mover::releaseEach(JobName job, std::vector<MemberId> membe
 
 kj::Promise<Outcome> Mover::save(JobName job, MemberId member) {
   auto* m = memberOf(job, member);
-  if (!m) return withMembers(job, goneOutcome(member));
+  if (!m) return goneOutcome(member);
   if (m->residency == Residency::Saved || m->residency == Residency::Absent) {
-    return withMembers(job, {});
+    return withMember(member, {});
   }
   if (m->residency != Residency::Quiet) {
-    return withMembers(job, failure(Cause::DriverError, processText(*m) +
+    return withMember(member, failure(Cause::DriverError, processText(*m) +
                                                             " is not quiet and cannot be saved"));
   }
   auto call = [](SnapshotBackend& b, const Target& t) { return b.save(t, {}); };
@@ -217,7 +224,7 @@ kj::Promise<Outcome> Mover::save(JobName job, MemberId member) {
       .then([this, job, member, did = "save of " + processText(*m)](BackendOutcome o)
                 -> kj::Promise<Outcome> {
         auto outcome = outcomeOf(o, did);
-        if (!outcome.ok()) return withMembers(job, std::move(outcome));
+        if (!outcome.ok()) return withMember(member, std::move(outcome));
         return measureSaved(job, member, std::move(outcome));
       });
 }
@@ -225,15 +232,15 @@ kj::Promise<Outcome> Mover::save(JobName job, MemberId member) {
 // Success from below is no evidence: the bytes must be seen to be gone.
 kj::Promise<Outcome> Mover::measureSaved(JobName job, MemberId member, Outcome moved) {
   auto* m = memberOf(job, member);
-  if (!m) return withMembers(job, goneOutcome(member));
+  if (!m) return goneOutcome(member);
   auto* backend = backendOf(job);
-  if (backend->isWeightless()) return withMembers(job, std::move(moved));
+  if (backend->isWeightless()) return withMember(member, std::move(moved));
   auto limit = backend->residueLimit();
   auto deadline = parts_.timer.now() + parts_.freedDeadline;
   return untilFreed(m->process.identity.pid, limit, deadline)
       .then([this, job, member, moved, limit](DeviceBytes left) {
         auto* m = memberOf(job, member);
-        if (!m) return withMembers(job, goneOutcome(member));
+        if (!m) return goneOutcome(member);
         m->residue = left;
         parts_.registry.record(*m);
         if (sum(left) > limit) {
@@ -242,12 +249,12 @@ kj::Promise<Outcome> Mover::measureSaved(JobName job, MemberId member, Outcome m
                                  std::to_string(sum(left)) + " bytes on its devices, allowed are " +
                                  std::to_string(limit));
           out.need = sum(left);
-          return withMembers(job, std::move(out));
+          return withMember(member, std::move(out));
         }
         parts_.bookings.saved(job, m->total(), m->bytes);
         auto out = moved;
         if (out.bytes == 0) out.bytes = m->total();
-        return withMembers(job, std::move(out));
+        return withMember(member, std::move(out));
       });
 }
 
@@ -270,13 +277,13 @@ kj::Promise<DeviceBytes> Mover::pollFreed(pid_t pid, Bytes limit, kj::TimePoint 
 
 kj::Promise<Outcome> Mover::restore(JobName job, MemberId member) {
   auto* m = memberOf(job, member);
-  if (!m) return withMembers(job, goneOutcome(member));
+  if (!m) return goneOutcome(member);
   if (m->residency == Residency::Quiet || m->residency == Residency::Resident ||
       m->residency == Residency::Absent) {
-    return withMembers(job, {});
+    return withMember(member, {});
   }
   if (m->residency != Residency::Saved) {
-    return withMembers(job, failure(Cause::DriverError, processText(*m) + " is not saved"));
+    return withMember(member, failure(Cause::DriverError, processText(*m) + " is not saved"));
   }
   if (backendOf(job)->isWeightless()) return restoreInto(job, member, Scan{});
   return parts_.roll.look().then(
@@ -285,7 +292,7 @@ kj::Promise<Outcome> Mover::restore(JobName job, MemberId member) {
 
 kj::Promise<Outcome> Mover::restoreInto(JobName job, MemberId member, const Scan& scan) {
   auto* m = memberOf(job, member);
-  if (!m) return withMembers(job, goneOutcome(member));
+  if (!m) return goneOutcome(member);
   for (const auto& [device, bytes] : m->bytes) {
     auto memory = scan.memory.find(device);
     if (memory == scan.memory.end()) continue;
@@ -299,7 +306,7 @@ kj::Promise<Outcome> Mover::restoreInto(JobName job, MemberId member, const Scan
                            holdersOf(parts_.registry, scan, device));
     out.need = need;
     out.free = memory->second.freeBytes;
-    return withMembers(job, std::move(out));
+    return withMember(member, std::move(out));
   }
   auto call = [](SnapshotBackend& b, const Target& t) { return b.restore(t, {}); };
   return run(member, Residency::Restoring, call)
@@ -313,7 +320,7 @@ kj::Promise<Outcome> Mover::restoreInto(JobName job, MemberId member, const Scan
           if (outcome.bytes == 0) outcome.bytes = m->total();
         }
         if (m && outcome.lasting) setResidency(*m, Residency::Faulted);
-        return withMembers(job, std::move(outcome));
+        return withMember(member, std::move(outcome));
       });
 }
 

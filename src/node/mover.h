@@ -37,7 +37,7 @@ public:
   explicit Mover(Parts parts) : parts_(std::move(parts)) {}
   KJ_DISALLOW_COPY(Mover);
 
-  // Each is one order's work. `members` of the outcome: all of the job, as they are then.
+  // Each is one order's work. `members` of the outcome: all that it was about, as they are then.
   kj::Promise<Outcome> quiesce(JobName job, kj::Duration deadline);
   kj::Promise<Outcome> release(JobName job);
   kj::Promise<Outcome> save(JobName job, MemberId member);
@@ -69,6 +69,7 @@ private:
   kj::Promise<DeviceBytes> pollFreed(pid_t pid, Bytes limit, kj::TimePoint deadline,
                                      kj::Duration pause);
   Outcome withMembers(const JobName& job, Outcome outcome);
+  Outcome withMember(MemberId member, Outcome outcome);
   Member* memberOf(const JobName& job, MemberId member);
   void setResidency(Member& member, Residency residency);
 

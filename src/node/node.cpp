@@ -16,13 +16,19 @@ std::string text(const JobName& job) { return job.group + "/" + job.name; }
 
 std::vector<NamedDevice> namedDevices(const std::vector<GpuInfo>& gpus) {
   std::vector<NamedDevice> out;
-  for (const auto& g : gpus) out.push_back({g.index, g.uuid});
+  for (const auto& g : gpus) {
+    bool mig = g.migMode.value_or(false);
+    out.push_back({g.index, g.uuid,
+                   mig ? "device " + std::to_string(g.index) +
+                             " is in MIG mode, which cannot be saved: turn MIG off"
+                       : ""});
+  }
   return out;
 }
 
-std::set<std::string> backendNames(const Backends& backends) {
-  std::set<std::string> out{"turns"};
-  for (const auto& [name, backend] : backends) out.insert(name);
+std::map<std::string, std::string> backendNames(const Backends& backends) {
+  std::map<std::string, std::string> out{{"turns", ""}};
+  for (const auto& [name, backend] : backends) out[name];
   return out;
 }
 
@@ -45,6 +51,7 @@ Node::Node(const NodeConfig& config, World world, Records& records)
     : config_(config),
       world_(std::move(world)),
       name_(config.name.empty() ? hostName() : config.name),
+      meters_(metrics_),
       registry_(records),
       fence_(records),
       bookings_(config.hostBudget),
@@ -77,6 +84,7 @@ Node::Node(const NodeConfig& config, World world, Records& records)
                      .watch = watch_,
                      .timer = world_.port.timer(),
                      .log = world_.log,
+                     .meters = meters_,
                      .find = [this](ConnectionId id) { return find(id); },
                      .settle = [this](const JobName& job) { settle(job); },
                      .reconnectGrace = world_.reconnectGrace}),
@@ -90,6 +98,7 @@ Node::Node(const NodeConfig& config, World world, Records& records)
                .watch = watch_,
                .timer = world_.port.timer(),
                .log = world_.log,
+               .meters = meters_,
                .saveDeadline = toKj(config.saveDeadline),
                .restoreDeadline = toKj(config.restoreDeadline),
                .delay = toKj(config.orderDelay),
@@ -109,7 +118,14 @@ Node::Node(const NodeConfig& config, World world, Records& records)
                   .defaultBackend = config.backend,
                   .status = [this] { return status(); },
                   .doctor = [this](ConnectionId c, std::uint64_t r) { doctor(c, r); }}),
-      tasks_(*this) {}
+      tasks_(*this) {
+  meters_.scrape(registry_, [this] {
+    return Meters::Now{.connections = connections(),
+                       .masterUp = link_.isUp(),
+                       .overdue = orders_.overdue().size(),
+                       .booked = bookings_.hostBooked()};
+  });
+}
 
 kj::Promise<void> Node::start(kj::AutoCloseFd listener) {
   // The socket is there before we are ready: who connects meanwhile waits in its backlog.
@@ -124,28 +140,50 @@ kj::Promise<void> Node::start(kj::AutoCloseFd listener) {
   });
 }
 
+// Found again under its number: the journal keeps no more of a process than who it is.
+bool Node::recognize(Process& process) {
+  if (!watch_.add(process.identity)) return false;
+  if (auto now = readProcess(process.identity.pid)) process = *now;
+  return true;
+}
+
 // What an earlier life left is looked at and reported; nothing is moved.
 kj::Promise<void> Node::adopt() {
+  participants_.dropUnjoined();
   std::vector<Identity> ended;
-  for (const auto& [id, p] : registry_.participants()) {
-    if (!p.departed && !watch_.add(p.process.identity)) ended.push_back(p.process.identity);
+  for (auto& [id, p] : registry_.participants()) {
+    if (!p.departed && !recognize(p.process)) ended.push_back(p.process.identity);
   }
   kj::Vector<kj::Promise<void>> reads;
-  for (const auto& [id, m] : registry_.members()) {
-    if (watch_.add(m.process.identity)) reads.add(mover_.adopt(id));
+  for (auto& [id, m] : registry_.members()) {
+    if (recognize(m.process)) reads.add(mover_.adopt(id));
     else ended.push_back(m.process.identity);
   }
+  for (const auto& [name, backend] : world_.backends) reads.add(probe(name, *backend));
   return kj::joinPromises(reads.releaseAsArray())
       .then([this] { return roll_.look(); })
       .then([this, ended = std::move(ended)](const Scan& scan) {
         for (const auto& [device, memory] : scan.memory) free_[device] = memory.freeBytes;
         for (const auto& identity : ended) processEnded(identity);
+        std::vector<JobName> jobs;
+        for (const auto& [name, job] : registry_.jobs()) jobs.push_back(name);
+        for (const auto& name : jobs) settle(name);
+      });
+}
+
+kj::Promise<void> Node::probe(std::string name, SnapshotBackend& backend) {
+  return world_.workers.call<Probe>([&backend] { return backend.probe(); })
+      .then([this, name](Probe probe) {
+        if (probe.usable) return;
+        reception_.setBackend(name, probe.detail);
+        world_.log.warning(Line("no-backend").add("backend", name).add("why", probe.detail));
       });
 }
 
 kj::Promise<void> Node::stop() {
   if (server_) server_->stopListening();
-  return tasks_.onEmpty();
+  link_.stop();  // no more orders
+  return orders_.whenIdle();
 }
 
 void Node::reconfigure(const NodeConfig& config) {

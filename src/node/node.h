@@ -34,10 +34,13 @@ public:
 
   // Reads where the state of what an earlier life left is, listens and calls the master.
   kj::Promise<void> start(kj::AutoCloseFd listener);
-  // No more is taken in. Resolves when no backend call is under way.
+  // No more is taken in. Resolves when no order is under way.
   kj::Promise<void> stop();
   // What may change while it runs: deadlines, budget.
   void reconfigure(const NodeConfig& config);
+
+  // Text for Prometheus.
+  std::string renderMetrics() { return metrics_.render(); }
 
   const Registry& registry() const { return registry_; }
   const MasterLink& link() const { return link_; }
@@ -61,7 +64,8 @@ private:
   void memberCleared(MemberId member);
   void settle(const JobName& job);
   kj::Promise<void> adopt();
-  void refreshDevices();
+  bool recognize(Process& process);
+  kj::Promise<void> probe(std::string name, SnapshotBackend& backend);
   Health health() const;
   void doctor(ConnectionId connection, std::uint64_t request);
   std::string status() const;
@@ -70,6 +74,8 @@ private:
   NodeConfig config_;
   World world_;
   std::string name_;
+  Metrics metrics_;
+  Meters meters_;
   Registry registry_;
   Fence fence_;
   Bookings bookings_;
@@ -83,7 +89,7 @@ private:
   ByPid byPid_;
   Reception reception_;
   std::unique_ptr<LocalServer> server_;
-  DeviceBytes free_;  // as last measured, for the report
+  DeviceBytes free_;  // as measured at the start, for the report
   kj::TaskSet tasks_;
 };
 

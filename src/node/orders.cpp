@@ -59,6 +59,7 @@ kj::Promise<Outcome> Orders::obey(Order order, Run run) {
   auto known = parts_.fence.look(order.job, order.operation);
   if (known.kind == Kind::Repeated) {
     auto outcome = known.outcome;
+    outcome.members.clear();  // read anew
     for (auto* m : parts_.registry.membersOf(order.job)) {
       if (!m->ended) outcome.members.push_back(factOf(*m));
     }
@@ -143,6 +144,7 @@ Outcome Orders::ended(std::uint64_t serial, Outcome outcome) {
   auto id = r.order.operation;
   bool isOurs = r.generation == parts_.registry.generation();
   if (isOurs) parts_.fence.finished(r.order.job, id, outcome);
+  parts_.meters.ended(r.order.verb, outcome, micros(parts_.timer.now() - r.since));
   bool well = outcome.ok() || outcome.code == Outcome::Code::Refused;
   if (!well || parts_.log.enabled(Level::Debug)) {
     auto line = Line("order-ended");
@@ -158,6 +160,7 @@ Outcome Orders::ended(std::uint64_t serial, Outcome outcome) {
   if (r.late) r.late->fulfill(Outcome(outcome));
   // Whoever lost its connection meanwhile repeats the order and is answered from the record.
   if (isOurs && r.owed == session_) tellFinished(id, outcome);
+  if (r.late) r.late->fulfill(Outcome(outcome));
   return outcome;
 }
 
@@ -194,6 +197,7 @@ void Orders::runsLate(std::uint64_t serial) {
   auto& running = running_.at(serial);
   running.overdue = true;
   running.owed = session_;
+  parts_.meters.overdue(running.order.verb);
   auto since = micros(parts_.timer.now() - running.since);
   parts_.log.warning(Line("overdue")
                          .add("order", running.order.verb)

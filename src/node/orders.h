@@ -33,6 +33,7 @@ public:
     Watch& watch;
     kj::Timer& timer;
     Log& log;
+    Meters& meters;
     kj::Duration saveDeadline = 120 * kj::SECONDS;
     kj::Duration restoreDeadline = 120 * kj::SECONDS;
     kj::Duration delay = 0 * kj::SECONDS;  // bench only
@@ -60,6 +61,7 @@ public:
 
   const Parts& parts() const { return parts_; }
   bool isCurrent(std::uint64_t session) const { return session == session_; }
+  kj::Promise<void> whenIdle() { return tasks_.onEmpty(); }
   // What runs past its deadline, for status.
   std::vector<std::string> overdue() const;
 

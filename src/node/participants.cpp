@@ -155,6 +155,7 @@ void Participants::joinAnswered(ParticipantId id, const Outcome& outcome) {
                       .add("pid", std::int64_t(p->process.identity.pid))
                       .add("uid", std::int64_t(p->process.uid)));
   // Its members are known to the master before it can ask for a turn.
+  parts_.roll.joined(p->job);
   parts_.roll.then(p->job, [this, id] {
     auto& seat = seats_[id];
     answer(id, std::exchange(seat.joining, 0), TSL_OK, "");
@@ -211,11 +212,9 @@ void Participants::closed(Connection& connection) {
   auto* p = registry_.participant(id);
   if (!p || !p->wait) return;
   // It may come back and go on waiting. If it does not, nobody shall hold a turn that nobody knows of.
-  seat.timer = parts_.timer.afterDelay(parts_.reconnectGrace)
-                   .then([this, id, request = p->wait->request] {
-                     giveUp(id, request, TSL_CANCELLED, "");
-                   })
-                   .eagerlyEvaluate([this](kj::Exception&& e) { taskFailed(kj::mv(e)); });
+  startTimer(id, parts_.reconnectGrace, [this, id, request = p->wait->request] {
+    giveUp(id, request, TSL_CANCELLED, "");
+  });
 }
 
 void Participants::processEnded(const Identity& identity) {
@@ -225,6 +224,14 @@ void Participants::processEnded(const Identity& identity) {
                       .add("job", text(p->job))
                       .add("pid", std::int64_t(identity.pid)));
   depart(*p, true);
+}
+
+void Participants::dropUnjoined() {
+  std::vector<ParticipantId> unjoined;
+  for (const auto& [id, p] : registry_.participants()) {
+    if (!p.joined) unjoined.push_back(id);
+  }
+  for (auto id : unjoined) gone(id);
 }
 
 void Participants::depart(Participant& p, bool died) {
@@ -259,7 +266,6 @@ void Participants::gone(ParticipantId id) {
   auto& seat = seats_[id];
   if (seat.connection) sitting_.erase(*seat.connection);
   seats_.erase(id);
-  std::erase_if(withdrawn_, [&](const auto& w) { return w.second == id; });
   registry_.erase(id);
   parts_.settle(job);
 }

@@ -14,6 +14,7 @@
 #include "log/log.h"
 #include "node/local_server.h"
 #include "node/master_link.h"
+#include "node/meters.h"
 #include "node/registry.h"
 #include "node/roll.h"
 #include "node/watch.h"
@@ -51,6 +52,7 @@ public:
     Watch& watch;
     kj::Timer& timer;
     Log& log;
+    Meters& meters;
     std::function<Connection*(ConnectionId)> find;
     std::function<void(const JobName&)> settle;  // a participant went: is the job over?
     // How long a turn waits for a caller whose connection broke, before it is given back.
@@ -68,6 +70,8 @@ public:
   const Participant* of(const Connection& connection);
 
   void processEnded(const Identity& identity);
+  // After a restart: whose join the master never answered has not joined.
+  void dropUnjoined();
 
   // From the master.
   void granted(const GrantOrder& order);
@@ -112,6 +116,8 @@ private:
                     Participant& p);
   void startWaiting(ParticipantId id, const tsl_acquire& what);
   void tellAcquire(ParticipantId id, RequestId request);
+  // `then` may end the timer that calls it.
+  void startTimer(ParticipantId id, kj::Duration delay, std::function<void()> then);
   void startDeadline(ParticipantId id, RequestId request, std::int64_t ms);
   void endWait(Participant& p, bool withdraw);
   void giveUp(ParticipantId id, RequestId request, tsl_status status, const std::string& why);
@@ -133,7 +139,6 @@ private:
   std::map<ParticipantId, Seat> seats_;
   std::map<ConnectionId, ParticipantId> sitting_;
   std::map<RequestId, ParticipantId> waiting_;
-  std::map<RequestId, ParticipantId> withdrawn_;  // a grant may be on its way for these
   std::vector<Pending> pending_;                  // joins until it is known whether there is a master
   kj::TaskSet tasks_;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "node/facts.h"
 #include "node/host_memory.h"
 #include "node/members.h"
 
@@ -130,15 +129,10 @@ Outcome Preparation::book(const JobName& waiter, const std::vector<MemberId>& ou
   for (const auto& [device, memory] : scan.memory) free[device] = memory.freeBytes;
   auto verdict = parts_.bookings.book(waiter, needOf(outgoing, incoming),
                                       parts_.registry.savedBytes(), findings.limits, free);
-  Outcome out;
-  if (!verdict.ok) {
-    out = refusal(verdict.device ? Cause::NoDeviceMemory : Cause::NoHostMemory, lacks(verdict));
-    out.need = verdict.need;
-    out.free = verdict.free;
-  }
-  for (auto id : outgoing) {
-    if (auto* m = parts_.registry.member(id); m && !m->ended) out.members.push_back(factOf(*m));
-  }
+  if (verdict.ok) return {};
+  auto out = refusal(verdict.device ? Cause::NoDeviceMemory : Cause::NoHostMemory, lacks(verdict));
+  out.need = verdict.need;
+  out.free = verdict.free;
   return out;
 }
 

@@ -11,12 +11,6 @@ constexpr std::uint32_t kMostInGang = 1u << 20;
 
 std::string quoted(std::string_view text) { return "\"" + printable(text) + "\""; }
 
-std::string listed(const std::set<std::string>& names) {
-  std::string out;
-  for (const auto& n : names) out += (out.empty() ? "" : ", ") + n;
-  return out;
-}
-
 // Why it cannot be one, or nothing.
 std::string nameProblem(const char* what, std::string_view name) {
   if (isName(name)) return "";
@@ -95,11 +89,6 @@ void Reception::join(Connection& from, std::uint64_t request, const tsl_join& wh
                                                 std::to_string(what.on_broken) +
                                                 ": out of their ranges");
   }
-  if (!parts_.backends.contains(spec.backend)) {
-    return from.reply(request, TSL_UNSUPPORTED,
-                      "no backend " + quoted(spec.backend) + " here; there are " +
-                          listed(parts_.backends));
-  }
   if (what.flags & TSL_JOIN_NO_DEVICES) claimText = "none";
   auto claim = parseClaim(claimText, parts_.devices);
   if (!claim.ok) return from.reply(request, TSL_INVALID, claim.why);
@@ -108,7 +97,26 @@ void Reception::join(Connection& from, std::uint64_t request, const tsl_join& wh
                       claimText.empty() ? "this node has no devices to take turns on"
                                         : "the claim " + quoted(claimText) + " names no device");
   }
+  auto cannot = unsupported(spec.backend, claim.devices);
+  if (!cannot.empty()) return from.reply(request, TSL_UNSUPPORTED, cannot);
   parts_.participants.join(from, request, {std::move(spec), std::move(claim.devices)});
+}
+
+std::string Reception::unsupported(const std::string& backend,
+                                   const std::vector<std::uint32_t>& devices) {
+  auto it = parts_.backends.find(backend);
+  if (it == parts_.backends.end()) {
+    std::string names;
+    for (const auto& [name, whyNot] : parts_.backends) names += (names.empty() ? "" : ", ") + name;
+    return "no backend " + quoted(backend) + " here; there are " + names;
+  }
+  if (!it->second.empty()) return "backend " + backend + " cannot be used here: " + it->second;
+  if (backend == "none" || backend == "turns") return "";  // nothing is moved
+  for (const auto& d : parts_.devices) {
+    bool claimed = std::ranges::find(devices, d.index) != devices.end();
+    if (claimed && !d.trouble.empty()) return d.trouble;
+  }
+  return "";
 }
 
 void Reception::status(Connection& from, std::uint64_t request) {

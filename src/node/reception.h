@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -19,7 +18,7 @@ public:
     Participants& participants;
     ByPid& byPid;
     std::vector<NamedDevice> devices;
-    std::set<std::string> backends;  // that a job may join with
+    std::map<std::string, std::string> backends;  // that a job may join with, or why it cannot
     std::string defaultBackend;
     std::function<std::string()> status;  // a few words
     std::function<void(ConnectionId, std::uint64_t request)> doctor;  // answers later, at length
@@ -28,10 +27,15 @@ public:
 
   void received(Connection& from, const tsl_message& message, pid_t speaker) override;
   void closed(Connection& connection) override;
+  void setBackend(const std::string& name, const std::string& whyNot) {
+    parts_.backends[name] = whyNot;
+  }
 
 private:
   void hello(Connection& from, const tsl_message& message);
   void join(Connection& from, std::uint64_t request, const tsl_join& what);
+  // Why a job with this backend cannot be on these devices, or nothing.
+  std::string unsupported(const std::string& backend, const std::vector<std::uint32_t>& devices);
   void status(Connection& from, std::uint64_t request);
 
   Parts parts_;

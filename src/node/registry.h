@@ -84,12 +84,14 @@ public:
   Participant* participant(ParticipantId id);
   Participant* participantOf(const Identity& identity);  // that has not departed
   const std::map<ParticipantId, Participant>& participants() const { return participants_; }
+  std::map<ParticipantId, Participant>& participants() { return participants_; }
   Participant& add(Participant participant);
   void erase(ParticipantId id);
 
   Member* member(MemberId id);
   Member* memberOf(const Identity& identity);
   const std::map<MemberId, Member>& members() const { return members_; }
+  std::map<MemberId, Member>& members() { return members_; }
   Member& add(Member member);
   void erase(MemberId id);
   std::vector<Member*> membersOf(const JobName& job);

@@ -31,9 +31,11 @@ kj::Promise<Scan> Roll::look() {
 
 kj::Promise<void> Roll::call(const JobName& job) {
   if (needsLook(job)) return look().ignoreResult();
-  applyParticipants(registry_, job, changed_);
+  joined(job);
   return kj::READY_NOW;
 }
+
+void Roll::joined(const JobName& job) { applyParticipants(registry_, job, changed_); }
 
 void Roll::then(const JobName& job, std::function<void()> next) {
   auto it = queues_.find(job);

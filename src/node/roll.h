@@ -29,6 +29,8 @@ public:
 
   // A look that began after the call; the registry is up to date when it comes.
   kj::Promise<Scan> look();
+  // With the backend `none` a participant is a member from here on.
+  void joined(const JobName& job);
   // The members of one job, at once where no look is needed.
   kj::Promise<void> call(const JobName& job);
   // Runs `next` after a look, and after everything that was put in before for the same job; at once

@@ -119,12 +119,16 @@ void Participants::tellAcquire(ParticipantId id, RequestId request) {
 
 void Participants::startDeadline(ParticipantId id, RequestId request, std::int64_t ms) {
   constexpr std::int64_t kLongest = 1000ll * 3600 * 24 * 365;
+  startTimer(id, std::min(ms, kLongest) * kj::MILLISECONDS, [this, id, request, ms] {
+    giveUp(id, request, TSL_TIMED_OUT,
+           "the turn has not come within " + std::to_string(ms) + " ms");
+  });
+}
+
+void Participants::startTimer(ParticipantId id, kj::Duration delay, std::function<void()> then) {
   seats_[id].timer =
-      parts_.timer.afterDelay(std::min(ms, kLongest) * kj::MILLISECONDS)
-          .then([this, id, request, ms] {
-            giveUp(id, request, TSL_TIMED_OUT,
-                   "the turn has not come within " + std::to_string(ms) + " ms");
-          })
+      parts_.timer.afterDelay(delay)
+          .then([this, then = std::move(then)] { tasks_.add(kj::evalLater([then] { then(); })); })
           .eagerlyEvaluate([this](kj::Exception&& e) { taskFailed(kj::mv(e)); });
 }
 
@@ -152,7 +156,6 @@ void Participants::endWait(Participant& p, bool withdraw) {
   seat.waiting = 0;
   seat.timer = nullptr;
   if (!withdraw || !seat.told) return;
-  withdrawn_[request] = p.id;
   parts_.link.tell([request](wire::NodeSession::Client& session) {
     auto call = session.cancelRequest();
     call.setRequest(std::uint64_t(request));
@@ -165,16 +168,9 @@ void Participants::endWait(Participant& p, bool withdraw) {
 void Participants::granted(const GrantOrder& order) {
   for (auto request : order.requests) {
     auto waiting = waiting_.find(request);
-    auto withdrawn = withdrawn_.find(request);
-    if (waiting != waiting_.end()) {
-      enter(*registry_.participant(waiting->second), order);
-    } else if (withdrawn != withdrawn_.end()) {
-      auto& p = *registry_.participant(withdrawn->second);
-      withdrawn_.erase(withdrawn);
-      // It gave up while the grant was on its way. If it asks again, the turn is its; else it goes back.
-      if (p.wait) enter(p, order);
-      else giveBack(p, order.epoch);
-    }  // else it has ended, and the master is told
+    // Else it gave up, or ended, while the grant was on its way. The master is told and takes the turn
+    // back; also when the caller asks again, for that is another request.
+    if (waiting != waiting_.end()) enter(*registry_.participant(waiting->second), order);
   }
 }
 
@@ -186,7 +182,7 @@ void Participants::enter(Participant& p, const GrantOrder& order) {
   auto& seat = seats_[id];
   seat.asked = false;
   deliver(p, grantReply(order));
-  std::erase_if(withdrawn_, [&](const auto& w) { return w.second == id; });
+  parts_.meters.granted(order.waitedUs);
   parts_.log.info(Line("grant")
                       .add("job", text(p.job))
                       .add("pid", std::int64_t(p.process.identity.pid))
@@ -206,23 +202,19 @@ void Participants::deliver(Participant& p, const tsl_reply& reply) {
     return;
   }
   seat.undelivered = reply;
-  seat.timer = parts_.timer.afterDelay(parts_.reconnectGrace)
-                   .then([this, id = p.id] {
-                     auto* p = registry_.participant(id);
-                     if (!p || !p->entered || !seats_[id].undelivered) return;
-                     seats_[id].undelivered.reset();
-                     giveBack(*p, *p->entered);
-                   })
-                   .eagerlyEvaluate([this](kj::Exception&& e) { taskFailed(kj::mv(e)); });
+  startTimer(p.id, parts_.reconnectGrace, [this, id = p.id] {
+    auto* p = registry_.participant(id);
+    if (p && p->entered && seats_[id].undelivered) giveBack(*p, *p->entered);
+  });
 }
 
 void Participants::refused(const RefuseOrder& order) {
-  withdrawn_.erase(order.request);
   auto it = waiting_.find(order.request);
   if (it == waiting_.end()) return;
   auto id = it->second;
   auto& p = *registry_.participant(id);
   auto why = sentenceFor(order);
+  parts_.meters.refused(nameOf(order.why.cause));
   parts_.log.info(Line("refuse").add("job", text(p.job)).add("why", why));
   answer(id, seats_[id].waiting, statusOf(order.why.cause), why);
   endWait(p, false);
@@ -253,6 +245,7 @@ void Participants::yield(Connection& from, std::uint64_t request, const Epoch& e
 
 // Recorded here first; the master learns it now, or when there is one again.
 void Participants::giveBack(Participant& p, const Epoch& epoch) {
+  parts_.meters.yielded();
   p.entered.reset();
   p.yielded = epoch;
   p.untold = epoch;

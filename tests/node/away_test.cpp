@@ -1,0 +1,309 @@
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "test_node.h"
+
+using namespace ts;
+using namespace ts::test;
+
+// Connections, masters, daemons and processes that go away, and some that come back.
+namespace {
+
+struct World {
+  Loop l;
+  FakeMaster master{l};
+  TestNode node{l, &master};
+
+  World() { node.start(); }
+
+  std::uint64_t requestOf(const std::string& job) {
+    l.pumpUntil([&] { return master.participants[job].request != 0; });
+    return std::exchange(master.participants[job].request, 0);
+  }
+  tsl_reply enter(Program& p, const std::string& job, std::uint64_t epoch) {
+    auto request = p.startAcquire();
+    REQUIRE(master.grant(job, epoch, {0}, {requestOf(job)}).wait(l.scope).ok());
+    return p.answerTo(request);
+  }
+  void reconnect(Program& p) {
+    p.disconnect();
+    p.connect();
+    REQUIRE(p.hello().status == TSL_OK);
+  }
+  void hear(const std::string& what) {
+    l.pumpUntil([&] { return master.heard(what); });
+  }
+  void masterGone() {
+    master.stopListening();
+    master.dropConnections();
+    l.pumpUntil([&] { return !node->link().isUp(); });
+  }
+  void masterBack() {
+    auto before = master.sessions;
+    master.listenAgain();
+    l.pumpUntil([&] { return master.sessions > before && node->link().isUp(); });
+  }
+  std::string id(const std::string& job) {
+    return std::to_string(master.participants[job].participant);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a holder that reconnects keeps its slice", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  w.enter(*a, "a", 7);
+  w.reconnect(*a);
+  auto reply = a->join("rl", "a", "0");
+  CHECK(reply.status == TSL_OK);
+  CHECK(reply.epoch_counter == 7);
+  CHECK(w.master.count("join") == 1);
+  // The answer to its acquire may have been lost: asking again yields the same slice.
+  CHECK(a->acquire().epoch_counter == 7);
+  CHECK(a->yield(7).status == TSL_OK);
+}
+
+TEST_CASE("a lost connection ends nothing while the process lives", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  w.enter(*a, "a", 7);
+  a->disconnect();
+  w.l.pumpUntil([&] { return w.node->connections() == 0; });
+  CHECK(w.master.count("left") == 0);
+  CHECK(w.master.count("yield") == 0);
+}
+
+TEST_CASE("a process that reconnects cannot slip into another job", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  w.reconnect(*a);
+  auto reply = a->join("rl", "b", "0");
+  CHECK(reply.status == TSL_ALREADY_JOINED);
+  CHECK(std::string(reply.detail).find("rl/a") != std::string::npos);
+}
+
+TEST_CASE("a waiter that reconnects keeps its place", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  a->startAcquire();
+  auto number = w.requestOf("a");
+  w.reconnect(*a);
+  REQUIRE(a->join("rl", "a", "0").status == TSL_OK);
+  auto again = a->startAcquire();
+  CHECK(a->call(message(TSL_STATUS)).status == TSL_OK);
+  CHECK(w.master.grant("a", 7, {0}, {number}).wait(w.l.scope).ok());
+  CHECK(a->answerTo(again).epoch_counter == 7);
+  CHECK(w.master.count("acquire") == 1);
+  CHECK(w.master.count("cancel") == 0);
+}
+
+TEST_CASE("a turn that comes while its caller is away waits for it", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  a->startAcquire();
+  auto number = w.requestOf("a");
+  a->disconnect();
+  w.l.pumpUntil([&] { return w.node->connections() == 0; });
+  CHECK(w.master.grant("a", 7, {0}, {number}).wait(w.l.scope).ok());
+  a->connect();
+  REQUIRE(a->hello().status == TSL_OK);
+  CHECK(a->join("rl", "a", "0").epoch_counter == 7);
+  auto grant = a->acquire();
+  CHECK(grant.epoch_counter == 7);
+  CHECK(grant.waited_us == 1234);
+}
+
+TEST_CASE("a turn whose caller does not come back is given back", "[node]") {
+  Loop l;
+  FakeMaster master(l);
+  TestNode node(l, &master);
+  node.grace = 1 * kj::MILLISECONDS;
+  node.start();
+  auto a = node.joined("a");
+  a->startAcquire();
+  l.pumpUntil([&] { return master.participants["a"].request != 0; });
+  auto number = master.participants["a"].request;
+  SECTION("before the grant") {
+    a->disconnect();
+    l.pumpUntil([&] { return master.heard("cancel " + std::to_string(number)); });
+  }
+  SECTION("after it") {
+    a->disconnect();
+    l.pumpUntil([&] { return node->connections() == 0; });
+    master.grant("a", 7, {0}, {number}).wait(l.scope);
+    l.pumpUntil([&] { return master.count("yield") + master.count("cancel") > 0; });
+  }
+}
+
+TEST_CASE("a process that dies leaves, and says that it died", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  w.enter(*a, "a", 7);
+  auto who = w.id("a");
+  a->kill();
+  w.hear("left " + who + " died");
+  w.hear("job-ended a");
+  CHECK(w.node->registry().grantedTo(0) == nullptr);
+}
+
+TEST_CASE("a process that dies while it joins is forgotten", "[node]") {
+  World w;
+  w.master.holdJoins = true;
+  auto a = w.node.program();
+  a->send(joinMessage("rl", "a"));
+  w.hear("join a uid=" + std::to_string(::getuid()));
+  a->kill();
+  w.l.pumpUntil([&] { return w.node->connections() == 0; });
+  w.master.letJoins();
+  w.l.pumpUntil([&] { return w.node->registry().jobs().empty(); });
+  CHECK(w.master.count("left") == 1);
+}
+
+TEST_CASE("a yield while the master is away returns, and is told when there is one again", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  w.enter(*a, "a", 7);
+  auto who = w.id("a");
+  w.masterGone();
+  CHECK(a->yield(7).status == TSL_OK);
+  CHECK(w.master.count("yield") == 0);
+  w.masterBack();
+  CHECK(w.master.participants["a"].entered);
+  w.hear("yield " + who + " epoch=7");
+}
+
+TEST_CASE("an acquire while the master is away waits in the report", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  w.masterGone();
+  CHECK(a->acquire(0).status == TSL_MASTER_DOWN);
+  auto request = a->startAcquire();
+  w.masterBack();
+  CHECK(w.master.participants["a"].waiting);
+  auto number = w.master.participants["a"].request;
+  CHECK(w.master.count("acquire") == 0);
+  CHECK(w.master.grant("a", 7, {0}, {number}).wait(w.l.scope).ok());
+  CHECK(a->answerTo(request).epoch_counter == 7);
+}
+
+TEST_CASE("a try in flight when the master goes is answered", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  auto request = a->startAcquire(0);
+  w.requestOf("a");
+  w.masterGone();
+  CHECK(a->answerTo(request).status == TSL_MASTER_DOWN);
+  w.masterBack();
+  CHECK_FALSE(w.master.participants["a"].waiting);
+}
+
+TEST_CASE("a join in flight when the master goes is answered", "[node]") {
+  World w;
+  w.master.holdJoins = true;
+  auto a = w.node.program();
+  auto request = a->send(joinMessage("rl", "a"));
+  w.hear("join a uid=" + std::to_string(::getuid()));
+  w.masterGone();
+  CHECK(a->answerTo(request).status == TSL_MASTER_DOWN);
+  CHECK(w.node->registry().participants().empty());
+}
+
+TEST_CASE("a program that leaves while the master is away is told as left", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  w.enter(*a, "a", 7);
+  auto who = w.id("a");
+  w.masterGone();
+  CHECK(a->leave().status == TSL_OK);
+  w.masterBack();
+  w.hear("yield " + who + " epoch=7");
+  w.hear("left " + who);
+  w.hear("job-ended a");
+}
+
+TEST_CASE("a later session voids the orders of an earlier one", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  auto old = w.master.daemon();
+  w.masterGone();
+  w.masterBack();
+  auto request = old.releaseRequest();
+  CHECK_THROWS(request.send().wait(w.l.scope));
+}
+
+TEST_CASE("a node follows no master of an older generation", "[node]") {
+  World w;
+  w.masterGone();
+  w.master.generation = {0, 5};
+  w.master.listenAgain();
+  auto sessions = w.master.sessions;
+  w.l.pumpUntil([&] { return w.master.sessions > sessions; });
+  w.l.pumpUntil([&] { return w.node->link().whyDown().find("generation") != std::string::npos; });
+  CHECK_FALSE(w.node->link().isUp());
+}
+
+TEST_CASE("a restarted daemon knows who holds and who yielded", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  auto b = w.node.joined("b", "1");
+  w.enter(*a, "a", 7);
+  auto who = w.id("a");
+  SECTION("the slice goes on") {
+    w.node.restart();
+    CHECK(w.master.granted["a"]);
+    CHECK(w.master.participants["a"].entered);
+    CHECK(w.id("a") == who);
+    w.reconnect(*a);
+    CHECK(a->join("rl", "a", "0").epoch_counter == 7);
+    CHECK(a->yield(7).status == TSL_OK);
+    w.hear("yield " + who + " epoch=7");
+    // And nobody else is granted its device.
+    CHECK(w.master.grant("b", 8, {0}, {}).wait(w.l.scope).code == Outcome::Code::Refused);
+  }
+  SECTION("a yield that nobody has heard is told") {
+    w.masterGone();
+    CHECK(a->yield(7).status == TSL_OK);
+    w.node.stop();
+    w.master.listenAgain();
+    w.node.start();
+    w.hear("yield " + who + " epoch=7");
+  }
+  SECTION("who ended meanwhile has left") {
+    w.node.stop();
+    a->kill();
+    w.node.start();
+    w.hear("left " + who + " died");
+    w.hear("job-ended a");
+  }
+}
+
+TEST_CASE("a restarted daemon answers an order from its record", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  auto operation = w.master.nextOperation;
+  CHECK(w.master.quiesce("a").wait(w.l.scope).ok());
+  w.node.restart();
+  w.master.nextOperation = operation;
+  auto again = w.master.quiesce("a").wait(w.l.scope);
+  CHECK(again.ok());
+  REQUIRE(again.members.size() == 1);
+  CHECK(again.members[0].residency == Residency::Quiet);
+}
+
+TEST_CASE("a restarted daemon reads where the state is", "[node]") {
+  World w;
+  auto a = w.node.joined("a", "0", "fake");
+  w.node.cards.use(a->pid(), 0, 1 << 20);
+  auto quiet = w.master.quiesce("a").wait(w.l.scope);
+  REQUIRE(quiet.members.size() == 1);
+  auto member = quiet.members[0].member;
+  w.node.stop();
+  w.node.backend.fake.place(a->pid(), TargetState::Saved);  // it ended behind the daemon's back
+  w.node.start();
+  auto& facts = w.master.members["a"];
+  REQUIRE(facts.size() == 1);
+  CHECK(facts[0].member == member);
+  CHECK(facts[0].residency == Residency::Saved);
+}

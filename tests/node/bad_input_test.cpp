@@ -1,0 +1,238 @@
+#include <catch2/catch.hpp>
+
+#include "test_node.h"
+
+using namespace ts;
+using namespace ts::test;
+
+namespace {
+
+// Whatever one program does wrong, another notices nothing.
+struct World {
+  Loop l;
+  FakeMaster master{l};
+  TestNode node{l, &master};
+  std::unique_ptr<Program> bystander;
+
+  World() {
+    node.start();
+    bystander = node.joined("bystander", "1");
+  }
+  ~World() {
+    CHECK(bystander->call(message(TSL_STATUS)).status == TSL_OK);
+    CHECK_FALSE(bystander->hasMessage());
+  }
+};
+
+void refused(const tsl_reply& reply, tsl_status status, const std::string& value) {
+  CHECK(reply.status == status);
+  INFO(reply.detail);
+  CHECK(std::string(reply.detail).find(value) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("an unknown group is refused with its name", "[node]") {
+  World w;
+  w.master.joinAnswer = {.code = Outcome::Code::Refused,
+                         .cause = Cause::UnknownGroup,
+                         .detail = "no group \"nosuch\""};
+  auto p = w.node.program();
+  refused(p->join("nosuch", "a"), TSL_UNKNOWN_GROUP, "nosuch");
+  // It may try again, also another one.
+  w.master.joinAnswer = {};
+  CHECK(p->join("rl", "a").status == TSL_OK);
+}
+
+TEST_CASE("an acquire without a join is refused", "[node]") {
+  World w;
+  auto p = w.node.program();
+  refused(p->acquire(), TSL_NOT_JOINED, std::to_string(p->pid()));
+  refused(p->yield(3), TSL_NOT_JOINED, std::to_string(p->pid()));
+  refused(p->leave(), TSL_NOT_JOINED, std::to_string(p->pid()));
+}
+
+TEST_CASE("a second join of a process is refused, on every connection", "[node]") {
+  World w;
+  auto p = w.node.joined("a");
+  refused(p->join("rl", "a"), TSL_ALREADY_JOINED, "rl/a");
+  refused(p->join("rl", "b"), TSL_ALREADY_JOINED, "rl/a");
+}
+
+TEST_CASE("a yield without a slice is refused and changes nothing", "[node]") {
+  World w;
+  auto p = w.node.joined("a");
+  refused(p->yield(3), TSL_NOT_ENTERED, "1.3");
+  CHECK(w.master.count("yield") == 0);
+}
+
+TEST_CASE("a second acquire while one waits is refused", "[node]") {
+  World w;
+  auto p = w.node.joined("a");
+  auto first = p->startAcquire();
+  refused(p->acquire(), TSL_INVALID, std::to_string(first));
+}
+
+TEST_CASE("a deadline that is none is refused", "[node]") {
+  World w;
+  auto p = w.node.joined("a");
+  refused(p->acquire(-5), TSL_INVALID, "-5");
+}
+
+TEST_CASE("another user cannot join a job", "[node]") {
+  if (::getuid() != 0) return;  // it takes root to be somebody else
+  World w;
+  auto p = w.node.joined("a");
+  constexpr uid_t kNobody = 65534;
+  auto q = w.node.program(kNobody);
+  refused(q->join("rl", "a"), TSL_PERMISSION, std::to_string(kNobody));
+  CHECK(q->join("rl", "own").status == TSL_OK);
+}
+
+TEST_CASE("the master's word on a user reaches the program", "[node]") {
+  World w;
+  w.master.joinAnswer = {.code = Outcome::Code::Refused,
+                         .cause = Cause::Forbidden,
+                         .detail = "uid 0 may not use group rl"};
+  auto p = w.node.program();
+  refused(p->join("rl", "a"), TSL_PERMISSION, "group rl");
+}
+
+TEST_CASE("a message that is too short, too long or empty costs its connection only", "[node]") {
+  World w;
+  auto bytes = GENERATE(std::string("x"), std::string(255, 'x'), std::string(257, 'x'),
+                        std::string(600, 'x'), std::string());
+  auto p = w.node.program();
+  p->sendBytes(bytes);
+  refused(p->answerTo(0), TSL_PROTOCOL, "256");
+  CHECK(p->isClosedByNode());
+}
+
+TEST_CASE("a malformed message costs its connection only", "[node]") {
+  World w;
+  auto p = w.node.program();
+  auto m = message(TSL_STATUS);
+  std::uint64_t answered = 0;
+  std::string value;
+  SECTION("another magic number") {
+    m.header.magic = 0x12345678;
+    value = "0x12345678";
+  }
+  SECTION("an unknown type") {
+    m.header.type = 55;
+    answered = 2;
+    value = "55";
+  }
+  SECTION("a type that only the node sends") {
+    m.header.type = TSL_REPLY;
+    answered = 2;
+    value = "64";
+  }
+  SECTION("a request number that does not grow") {
+    m.header.request = 1;
+    answered = 1;
+    value = "does not grow";
+  }
+  SECTION("a name without an end") {
+    m = joinMessage("rl", "a");
+    std::memset(m.u.join.group, 'g', sizeof(m.u.join.group));
+    answered = 2;
+    value = "without an end";
+  }
+  p->send(m);
+  refused(p->answerTo(answered), TSL_PROTOCOL, value);
+  CHECK(p->isClosedByNode());
+}
+
+TEST_CASE("a connection begins with a hello", "[node]") {
+  World w;
+  Program p(w.l, w.node.config.socket);
+  auto m = message(TSL_STATUS);
+  refused(p.call(m), TSL_PROTOCOL, "HELLO");
+  CHECK(p.isClosedByNode());
+}
+
+TEST_CASE("another version is refused with both", "[node]") {
+  World w;
+  Program p(w.l, w.node.config.socket);
+  auto m = message(TSL_HELLO);
+  SECTION("in the header") { m.header.version = 9; }
+  SECTION("in the range") { m.u.hello = {9, 12}; }
+  auto reply = p.call(m);
+  refused(reply, TSL_VERSION_MISMATCH, "9");
+  refused(reply, TSL_VERSION_MISMATCH, "version 1");
+  CHECK(p.isClosedByNode());
+}
+
+TEST_CASE("a forked child is refused and its parent goes on", "[node]") {
+  World w;
+  auto p = w.node.joined("a");
+  auto request = p->sendFromChild(acquireMessage(-1));
+  auto reply = p->answerTo(request);
+  refused(reply, TSL_FORKED, std::to_string(p->pid()));
+  CHECK(w.master.count("acquire") == 0);
+  CHECK(p->call(message(TSL_STATUS)).status == TSL_OK);
+}
+
+TEST_CASE("a claim without devices is refused", "[node]") {
+  World w;
+  auto p = w.node.program();
+  refused(p->join("rl", "a", "none"), TSL_NO_CLAIM, "none");
+  auto m = joinMessage("rl", "a");
+  m.u.join.flags = TSL_JOIN_NO_DEVICES;
+  refused(p->call(m), TSL_NO_CLAIM, "none");
+}
+
+TEST_CASE("a claim that names what is not there is refused with it", "[node]") {
+  World w;
+  auto p = w.node.program();
+  refused(p->join("rl", "a", "0,7"), TSL_INVALID, "7");
+  refused(p->join("rl", "a", "GPU-nosuch"), TSL_INVALID, "GPU-nosuch");
+  refused(p->join("rl", "a", "GPU-fake"), TSL_INVALID, "several");
+}
+
+TEST_CASE("a second group on a device is refused by the master's word", "[node]") {
+  World w;
+  w.master.joinAnswer = {.code = Outcome::Code::Refused,
+                         .cause = Cause::DeviceOwned,
+                         .detail = "device 0 of n1 is group rl's"};
+  auto p = w.node.program();
+  refused(p->join("other", "a", "0"), TSL_DEVICE_OWNED, "device 0");
+}
+
+TEST_CASE("names that are none are refused with them", "[node]") {
+  World w;
+  auto p = w.node.program();
+  refused(p->join("", "a"), TSL_INVALID, "group");
+  refused(p->join("a/b", "a"), TSL_INVALID, "a/b");
+  refused(p->join("rl", "x y"), TSL_INVALID, "x y");
+  refused(p->join("rl", "a", "0", "nosuch"), TSL_UNSUPPORTED, "nosuch");
+}
+
+TEST_CASE("joins of one job that contradict each other are refused", "[node]") {
+  World w;
+  auto p = w.node.program();
+  REQUIRE(p->join("rl", "a", "0", "none", 2).status == TSL_OK);
+  auto q = w.node.program();
+  refused(q->join("rl", "a", "0", "none", 3), TSL_INVALID, "gang 2");
+  refused(q->join("rl", "a", "0", "turns", 2), TSL_INVALID, "backend none");
+}
+
+TEST_CASE("without a master a join says where it was looked for", "[node]") {
+  Loop l;
+  FakeMaster master(l);
+  master.stopListening();
+  TestNode node(l, nullptr);
+  node.config.master = master.address();
+  node.start();
+  auto p = node.program();
+  refused(p->join("rl", "a"), TSL_MASTER_DOWN, master.address());
+}
+
+TEST_CASE("a node alone says so to joins", "[node]") {
+  Loop l;
+  TestNode node(l, nullptr);
+  node.start();
+  auto p = node.program();
+  refused(p->join("rl", "a"), TSL_MASTER_DOWN, "alone");
+}

@@ -1,0 +1,80 @@
+#include "node/pedigree.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+
+using namespace ts;
+using namespace ts::node;
+
+namespace {
+
+const JobName kA{"rl", "a"};
+const JobName kB{"rl", "b"};
+
+// Processes by pid; who is not said otherwise comes from init, in a session of its own.
+struct Machine {
+  std::map<pid_t, Process> processes;
+  std::vector<Root> roots;
+
+  Process& add(pid_t pid, pid_t parent, pid_t session = 0, std::string cgroup = "/") {
+    return processes[pid] = {{pid, std::uint64_t(pid)}, parent, session ? session : pid, 1000,
+                             std::move(cgroup)};
+  }
+  void joins(pid_t pid, const JobName& job) { roots.push_back({job, processes.at(pid)}); }
+  std::optional<JobName> jobOf(pid_t pid) {
+    return node::jobOf(processes.at(pid), roots, [&](pid_t p) -> std::optional<Process> {
+      auto it = processes.find(p);
+      return it == processes.end() ? std::nullopt : std::optional(it->second);
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a process belongs to its nearest ancestor's job", "[node]") {
+  Machine m;
+  m.add(10, 1);
+  m.add(11, 10);
+  m.add(12, 11);
+  m.add(13, 12);
+  m.joins(10, kA);
+  m.joins(12, kB);
+  CHECK(m.jobOf(10) == kA);
+  CHECK(m.jobOf(11) == kA);
+  CHECK(m.jobOf(12) == kB);
+  CHECK(m.jobOf(13) == kB);
+}
+
+TEST_CASE("an orphan belongs to the one job of its session", "[node]") {
+  Machine m;
+  m.add(10, 1, 10);
+  m.add(20, 1, 10);
+  m.joins(10, kA);
+  CHECK(m.jobOf(20) == kA);
+  m.add(21, 1, 10).uid = 2000;  // not another user's
+  CHECK_FALSE(m.jobOf(21));
+  m.add(11, 1, 10);
+  m.joins(11, kB);
+  CHECK_FALSE(m.jobOf(20));  // rather a stranger than the wrong job
+}
+
+TEST_CASE("an orphan in a session of its own belongs to the one job of its cgroup", "[node]") {
+  Machine m;
+  m.add(10, 1, 10, "/slurm/job_7");
+  m.add(20, 1, 20, "/slurm/job_7");
+  m.add(30, 1, 30, "/");
+  m.joins(10, kA);
+  CHECK(m.jobOf(20) == kA);
+  CHECK_FALSE(m.jobOf(30));
+}
+
+TEST_CASE("a stranger and a loop of parents belong to nobody", "[node]") {
+  Machine m;
+  m.add(10, 1);
+  m.joins(10, kA);
+  m.add(20, 21);
+  m.add(21, 20);
+  CHECK_FALSE(m.jobOf(20));
+  m.add(10, 1, 99).identity.startTime = 99;  // the number was given to another
+  CHECK_FALSE(m.jobOf(10));
+}

@@ -1,0 +1,324 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <future>
+#include <thread>
+
+#include "child.h"
+#include "test_node.h"
+
+using namespace ts;
+using namespace ts::test;
+
+namespace {
+
+constexpr std::uint64_t kGiB = 1ull << 30;
+
+// Two jobs of one process each; both have memory on device 0.
+struct World {
+  Loop l;
+  FakeMaster master{l};
+  TestNode node{l, &master};
+  std::unique_ptr<Program> a, b;
+  MemberId ofA{}, ofB{};
+
+  World() {
+    node.start();
+    a = node.joined("a", "0", "fake");
+    b = node.joined("b", "0", "fake");
+    ofA = give(*a, "a", 10 * kGiB);
+    ofB = give(*b, "b", 4 * kGiB);
+  }
+
+  // Device memory, found at the next look.
+  MemberId give(Program& p, const std::string& job, std::uint64_t bytes) {
+    node.cards.use(p.pid(), 0, bytes);
+    auto before = master.members[job].size();
+    p.startAcquire(1);
+    l.pumpUntil([&] { return master.members[job].size() > before; });
+    CHECK(p.receive().u.reply.status == TSL_TIMED_OUT);
+    master.participants[job].request = 0;
+    return master.members[job].back().member;
+  }
+  Outcome wait(FakeMaster::Order order) { return order.wait(l.scope); }
+  std::vector<std::string> calls() { return node.backend.fake.calls(); }
+  std::string did(const char* verb, const Program& p) {
+    return std::string(verb) + " " + std::to_string(p.pid());
+  }
+  Residency residency(MemberId id) { return node->registry().members().at(id).residency; }
+};
+
+}  // namespace
+
+TEST_CASE("members are the job's processes with device memory, and those only", "[node]") {
+  World w;
+  REQUIRE(w.master.members["a"].size() == 1);
+  CHECK(w.master.members["a"][0].bytes == 10 * kGiB);
+  CHECK(w.master.members["a"][0].devices.size() == 1);
+  Child stranger;  // a child of the test, not of a participant
+  w.node.cards.use(stranger.pid(), 0, kGiB);
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  CHECK(w.node->registry().members().size() == 2);
+}
+
+TEST_CASE("a job is saved and restored with what it measured", "[node]") {
+  World w;
+  CHECK(w.wait(w.master.prepare("b", {w.ofA}, {w.ofB})).ok());
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  auto saved = w.wait(w.master.save("a", w.ofA));
+  CHECK(saved.ok());
+  REQUIRE(saved.members.size() == 1);
+  CHECK(saved.members[0].residency == Residency::Saved);
+  CHECK(saved.members[0].bytes == 10 * kGiB);
+  CHECK(w.node.cards.memory(0)->usedBytes == 4 * kGiB);
+  CHECK(w.node->registry().savedBytes() == 10 * kGiB);
+  CHECK(w.wait(w.master.restore("a", w.ofA)).ok());
+  CHECK(w.residency(w.ofA) == Residency::Quiet);
+  CHECK(w.wait(w.master.release("a")).ok());
+  CHECK(w.calls() == std::vector<std::string>{w.did("quiesce", *w.a), w.did("save", *w.a),
+                                              w.did("restore", *w.a), w.did("release", *w.a)});
+}
+
+TEST_CASE("a member that cannot be stopped lets the others go", "[node]") {
+  World w;
+  auto second = w.node.joined("a", "0", "fake");
+  w.give(*second, "a", kGiB);
+  w.node.backend.fake.failIn(1, "quiesce", {.code = BackendOutcome::Code::TimedOut,
+                                            .detail = "it does not stop"});
+  auto outcome = w.wait(w.master.quiesce("a"));
+  CHECK(outcome.code == Outcome::Code::Failed);
+  CHECK(outcome.cause == Cause::Overdue);
+  CHECK(outcome.detail.find("it does not stop") != std::string::npos);
+  for (const auto& m : outcome.members) CHECK(m.residency == Residency::Resident);
+  CHECK(w.calls().back().starts_with("release"));
+}
+
+TEST_CASE("processes that appear while others are stopped are stopped too", "[node]") {
+  World w;
+  auto late = w.node.joined("a", "0", "fake");
+  w.node.backend.fake.hold("quiesce");
+  auto order = w.master.quiesce("a");
+  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+  w.node.cards.use(late->pid(), 0, kGiB);
+  w.node.backend.fake.letGo();
+  auto outcome = w.wait(kj::mv(order));
+  CHECK(outcome.ok());
+  REQUIRE(outcome.members.size() == 2);
+  for (const auto& m : outcome.members) CHECK(m.residency == Residency::Quiet);
+}
+
+TEST_CASE("memory that is still held after a save is not believed to be free", "[node]") {
+  World w;
+  w.node.cards.setSticky(true);
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  auto outcome = w.wait(w.master.save("a", w.ofA));
+  CHECK(outcome.code == Outcome::Code::Failed);
+  CHECK(outcome.cause == Cause::NotReleased);
+  CHECK(outcome.need == 10 * kGiB);
+  CHECK(outcome.detail.find(std::to_string(w.a->pid())) != std::string::npos);
+}
+
+TEST_CASE("nothing is restored where the memory is short, and the holders are named", "[node]") {
+  World w;
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  CHECK(w.wait(w.master.save("a", w.ofA)).ok());
+  Child stranger;
+  w.node.cards.use(stranger.pid(), 0, 8 * kGiB);
+  auto before = w.calls().size();
+  auto outcome = w.wait(w.master.restore("a", w.ofA));
+  CHECK(outcome.code == Outcome::Code::Refused);
+  CHECK(outcome.cause == Cause::NoDeviceMemory);
+  CHECK(outcome.need == 10 * kGiB);
+  CHECK(outcome.free == 4 * kGiB);
+  CHECK(outcome.detail.find("pid " + std::to_string(stranger.pid()) + " (no job)") !=
+        std::string::npos);
+  CHECK(w.calls().size() == before);
+  stranger.kill();
+  w.node.cards.use(stranger.pid(), 0, 0);
+  CHECK(w.wait(w.master.restore("a", w.ofA)).ok());
+}
+
+TEST_CASE("a prepare without host room changes nothing", "[node]") {
+  World w;
+  auto config = w.node.config;
+  config.hostBudget = 9 * kGiB;
+  w.node->reconfigure(config);
+  auto outcome = w.wait(w.master.prepare("b", {w.ofA}, {w.ofB}));
+  CHECK(outcome.code == Outcome::Code::Refused);
+  CHECK(outcome.cause == Cause::NoHostMemory);
+  CHECK(outcome.need == 10 * kGiB);
+  CHECK(outcome.free == 9 * kGiB);
+  CHECK(w.calls().empty());
+  CHECK(w.wait(w.master.prepare("a", {w.ofB}, {w.ofA})).ok());
+}
+
+TEST_CASE("a prepare is refused where a snapshot is not what it was", "[node]") {
+  World w;
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  CHECK(w.wait(w.master.save("a", w.ofA)).ok());
+  w.node.backend.fake.place(w.a->pid(), TargetState::Failed);
+  auto outcome = w.wait(w.master.prepare("a", {w.ofB}, {w.ofA}));
+  CHECK(outcome.code == Outcome::Code::Refused);
+  CHECK(outcome.detail.find(std::to_string(w.a->pid())) != std::string::npos);
+}
+
+TEST_CASE("a call that hangs delays no other job and no program", "[node]") {
+  World w;
+  w.node.backend.fake.hold("save");
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  auto hanging = w.master.save("a", w.ofA);
+  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+  CHECK(w.wait(w.master.quiesce("b")).ok());
+  CHECK(w.wait(w.master.release("b")).ok());
+  CHECK(w.b->call(message(TSL_STATUS)).status == TSL_OK);
+  w.node.backend.fake.letGo();
+  CHECK(w.wait(kj::mv(hanging)).ok());
+}
+
+TEST_CASE("a call past its deadline is answered overdue, goes on, and its end is told", "[node]") {
+  Loop l;
+  FakeMaster master(l);
+  TestNode node(l, &master);
+  node.config.saveDeadline = std::chrono::milliseconds(1);
+  node.start();
+  auto a = node.joined("a", "0", "fake");
+  node.cards.use(a->pid(), 0, kGiB);
+  auto quiet = master.quiesce("a").wait(l.scope);
+  REQUIRE(quiet.members.size() == 1);
+  node.backend.fake.hold("save");
+  auto operation = std::to_string(master.nextOperation);
+  auto late = master.save("a", quiet.members[0].member).wait(l.scope);
+  CHECK(late.code == Outcome::Code::Refused);
+  CHECK(late.cause == Cause::Overdue);
+  CHECK(node->orders().overdue().size() == 1);
+  CHECK(master.release("a").wait(l.scope).cause == Cause::Busy);
+  node.backend.fake.letGo();
+  l.pumpUntil([&] { return master.heard("finished " + operation + " ok"); });
+  CHECK(node->orders().overdue().empty());
+}
+
+TEST_CASE("an order is obeyed once, however often it comes", "[node]") {
+  World w;
+  w.node.backend.fake.hold("quiesce");
+  auto operation = w.master.nextOperation;
+  auto first = w.master.quiesce("a");
+  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+  w.master.nextOperation = operation;
+  auto meanwhile = w.wait(w.master.quiesce("a"));
+  CHECK(meanwhile.cause == Cause::Busy);
+  w.node.backend.fake.letGo();
+  CHECK(w.wait(kj::mv(first)).ok());
+  w.l.pumpUntil([&] { return w.master.heard("finished " + std::to_string(operation) + " ok"); });
+  w.master.nextOperation = operation;
+  auto again = w.wait(w.master.quiesce("a"));
+  CHECK(again.ok());
+  CHECK(again.members.size() == 1);
+  CHECK(w.calls() == std::vector<std::string>{w.did("quiesce", *w.a)});
+}
+
+TEST_CASE("an order older than the last of its job is stale", "[node]") {
+  World w;
+  auto skipped = w.master.nextOperation++;
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  w.master.nextOperation = skipped;
+  auto stale = w.wait(w.master.release("a"));
+  CHECK(stale.code == Outcome::Code::Refused);
+  CHECK(stale.cause == Cause::Stale);
+  CHECK(w.residency(w.ofA) == Residency::Quiet);
+}
+
+TEST_CASE("orders for a job that is not here say that it is gone", "[node]") {
+  World w;
+  CHECK(w.wait(w.master.quiesce("nosuch")).code == Outcome::Code::Gone);
+}
+
+TEST_CASE("a grant unlocks what was restored before the program is told", "[node]") {
+  World w;
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  auto request = w.a->startAcquire();
+  w.l.pumpUntil([&] { return w.master.participants["a"].request != 0; });
+  CHECK(w.wait(w.master.grant("a", 7, {0}, {w.master.participants["a"].request})).ok());
+  CHECK(w.a->answerTo(request).status == TSL_OK);
+  CHECK(w.residency(w.ofA) == Residency::Resident);
+  CHECK(w.calls().back() == w.did("release", *w.a));
+}
+
+TEST_CASE("a member that dies is told, and its device when it was measured clear", "[node]") {
+  World w;
+  auto id = std::to_string(std::uint64_t(w.ofA));
+  w.a->kill();
+  w.l.pumpUntil([&] { return w.master.heard("member-cleared " + id); });
+  auto died = std::ranges::find(w.master.told, "member-died " + id);
+  auto cleared = std::ranges::find(w.master.told, "member-cleared " + id);
+  CHECK(died < cleared);
+  w.l.pumpUntil([&] { return w.master.heard("job-ended a"); });
+}
+
+TEST_CASE("a job that is killed leaves the device first", "[node]") {
+  World w;
+  CHECK(w.wait(w.master.kill("a")).ok());
+  w.l.pumpUntil([&] { return w.master.heard("job-ended a"); });
+  CHECK(w.calls() == std::vector<std::string>{w.did("quiesce", *w.a), w.did("save", *w.a),
+                                              w.did("discard", *w.a)});
+}
+
+TEST_CASE("a job in the middle of a call that hangs can be killed", "[node]") {
+  World w;
+  w.node.backend.fake.hold("save");
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  auto hanging = w.master.save("a", w.ofA);
+  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+  CHECK(w.wait(w.master.kill("a")).ok());
+  w.l.pumpUntil([&] { return w.master.heard("member-died " + std::to_string(std::uint64_t(w.ofA))); });
+  w.node.backend.fake.letGo();
+  w.wait(kj::mv(hanging));
+}
+
+TEST_CASE("a snapshot by hand saves, restores, and knows whom it may touch", "[node]") {
+  Loop l;
+  TestNode node(l, nullptr);
+  node.config.backend = "fake";
+  node.start();
+  auto p = node.program();
+  node.cards.use(p->pid(), 0, kGiB);
+  auto saved = p->call(pidMessage(TSL_SNAPSHOT, p->pid()));
+  INFO(saved.detail);
+  CHECK(saved.status == TSL_OK);
+  CHECK(node.cards.memory(0)->usedBytes == 0);
+  CHECK(p->call(pidMessage(TSL_RESTORE, p->pid())).status == TSL_OK);
+  CHECK(node.cards.memory(0)->usedBytes == kGiB);
+
+  for (pid_t nobody : {0, 1, -1, 99999999}) {
+    auto reply = p->call(pidMessage(TSL_SNAPSHOT, nobody));
+    CHECK(reply.status == TSL_NO_SUCH_PROCESS);
+    CHECK(std::string(reply.detail).find(std::to_string(nobody)) != std::string::npos);
+  }
+  node.backend.fake.failIn(0, "quiesce", {.code = BackendOutcome::Code::NoContext,
+                                          .detail = "no device state"});
+  CHECK(p->call(pidMessage(TSL_SNAPSHOT, p->pid())).status == TSL_NO_CONTEXT);
+  if (::getuid() != 0) return;
+  auto other = node.program(65534);
+  auto reply = other->call(pidMessage(TSL_SNAPSHOT, p->pid()));
+  CHECK(reply.status == TSL_PERMISSION);
+}
+
+TEST_CASE("a thread is not taken for its process", "[node]") {
+  Loop l;
+  TestNode node(l, nullptr);
+  node.start();
+  std::atomic<pid_t> thread{0};
+  std::promise<void> over;
+  std::thread other([&] {
+    thread = ::gettid();
+    over.get_future().wait();
+  });
+  l.pumpUntil([&] { return thread != 0; });
+  auto p = node.program();
+  auto reply = p->call(pidMessage(TSL_SNAPSHOT, thread));
+  over.set_value();
+  other.join();
+  CHECK(reply.status == TSL_NO_SUCH_PROCESS);
+  CHECK(std::string(reply.detail).find("thread") != std::string::npos);
+}
