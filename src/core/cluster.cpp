@@ -63,6 +63,7 @@ private:
 
   void route(Instant now, const NodeJoined& e, Actions& out) {
     Node& node = roster.nodes[e.node];
+    node.returning |= node.state == Node::State::Dead;
     node.state = Node::State::Reporting;
     node.devices = e.devices;
     toNode(now, e.node, e, out);
@@ -71,6 +72,7 @@ private:
     Node& node = roster.nodes[e.node];
     if (node.state != Node::State::Reporting) return;  // stale: its connection was lost meanwhile
     node.state = Node::State::Up;
+    node.returning = false;
     answered(node);
     toNode(now, e.node, e, out);
   }
@@ -83,6 +85,8 @@ private:
   void route(Instant now, const NodeDied& e, Actions& out) {
     Node& node = roster.nodes[e.node];
     node.state = Node::State::Dead;
+    node.unheard = !node.answered;
+    node.condemned.clear();
     roster.orders.forget(e.node);
     answered(node);
     toNode(now, e.node, e, out);

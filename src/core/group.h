@@ -113,6 +113,7 @@ private:
   void on(Step&, const SliceReported&);
   void askedAgain(Step&, Participant&, const AcquireRequested&);
   void wait(Participant&, Instant now);
+  void admitLate(Step&);
   void stopWaiting(Participant&);
   void enqueue(Job&, Instant now);
   void dequeue(Job&);
@@ -258,6 +259,7 @@ private:
   Jobs rescues_;
   Jobs parking_;
   Jobs broken_;
+  Jobs late_;      // some wait beside their running slice
   std::set<DeviceState*, ByDevice> idle_;  // devices nobody uses or wants since the last look
   std::uint32_t unreported_ = 0;           // sum over the jobs
   std::uint64_t derivation_ = 0;

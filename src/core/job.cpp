@@ -18,26 +18,21 @@ bool Booked::covers(const Booked& need) const {
 
 bool Job::complete() const {
   if (participants.empty() || claim.empty()) return false;
-  return options.gang == 0 || everJoined >= options.gang;
+  return gathered || options.gang <= everJoined;
 }
 
 bool Job::runs(const Member& member) const {
-  if (member.dead || member.condemned) return false;
-  switch (member.fact.residency) {
-    case Residency::Resident:
-    case Residency::Quiescing:
-      return true;
-    case Residency::Quiet: {
-      auto here = onNode.find(member.node);
-      return here != onNode.end() && here->second.locking();
-    }
-    default:
-      return false;
-  }
+  bool running = member.fact.residency == Residency::Resident ||
+                 member.fact.residency == Residency::Quiescing;
+  return running && member.ours();
 }
 
+// Nor is an order under way that lets one run, or that has not stopped it yet.
 bool Job::still() const {
-  return std::none_of(members.begin(), members.end(), [&](const auto& m) { return runs(m.second); });
+  bool locking = std::any_of(onNode.begin(), onNode.end(),
+                             [](const auto& n) { return n.second.locking(); });
+  return !locking && std::none_of(members.begin(), members.end(),
+                                  [&](const auto& m) { return runs(m.second); });
 }
 
 bool Job::moving() const {
@@ -51,7 +46,7 @@ bool Job::hasSaved() const {
 
 bool Job::hasOn() const {
   return std::any_of(members.begin(), members.end(),
-                     [](const auto& m) { return m.second.on() && !m.second.dead; });
+                     [](const auto& m) { return m.second.on() && m.second.ours(); });
 }
 
 bool Job::hasBooking() const {

@@ -51,8 +51,9 @@ struct Member {
   enum class Listed { Nowhere, Present, Saved } listed = Listed::Nowhere;  // in `at`
 
   bool on() const;                    // something of it is, or may be, on its devices
-  bool saved() const { return fact.residency == Residency::Saved && !moving && !dead; }
-  bool quiet() const { return fact.residency == Residency::Quiet && !moving && !dead; }
+  bool ours() const { return !dead && !condemned; }
+  bool saved() const { return fact.residency == Residency::Saved && !moving && ours(); }
+  bool quiet() const { return fact.residency == Residency::Quiet && !moving && ours(); }
 };
 
 // What a booking covers.
@@ -111,6 +112,7 @@ struct Job {
   std::set<NodeId> named;         // every node that it is known to be on
   std::uint32_t unreported = 0;   // of these, how many have neither reported nor died
   std::uint32_t everJoined = 0;
+  bool gathered = false;          // a gang's N have all joined once, if in an earlier master's life
 
   Devices claim;
   std::vector<DeviceState*> on;   // claim, resolved

@@ -44,6 +44,7 @@ void Group::on(Step& s, const JobEnded& e) {
   unreported_ -= job.unreported;
   unsettled_.erase(&job);
   broken_.erase(&job);
+  late_.erase(&job);
   jobs_.erase(&job);
   roster_.jobs.erase(job.id);
   changed_ = true;
@@ -52,6 +53,8 @@ void Group::on(Step& s, const JobEnded& e) {
 void Group::on(Step& s, const ParticipantJoined& e) {
   Job& job = *roster_.job(e.job);
   Node& node = roster_.nodes[e.node];
+  if (node.returning) node.condemned.insert(job.id);
+  name(job, e.node);
   if (node.condemned.count(job.id)) return;  // "on return its slices are void"
   auto devices = roster_.devices.at(e.devices);
   if (const DeviceState* other = DeviceTable::foreign(devices, id_)) {
@@ -74,7 +77,6 @@ void Group::on(Step& s, const ParticipantJoined& e) {
   }
   p.devices = e.devices;
   p.reported = true;
-  name(job, e.node);
   reclaim(s, job, false);
   if (job.slice && job.slice->recovered && node.state == Node::State::Reporting) joinSlice(p);
   if (!job.queued && !job.waiting.empty() && job.complete()) enqueue(job, s.now);
@@ -126,18 +128,22 @@ void Group::on(Step& s, const MemberSeen& e) {
 void Group::learn(Step& s, Job& job, NodeId node, const MemberFact& fact) {
   auto [it, isNew] = job.members.try_emplace(fact.member);
   Member& m = it->second;
+  m.reported = true;
   if (m.dead) return;  // stale: a dead member's device is only ever cleared
   bool moved = isNew || m.fact.devices != fact.devices || m.fact.residency == Residency::Absent;
   unindex(job, m);
   m.fact = fact;
   m.node = node;
-  m.reported = true;
-  m.condemned = roster_.nodes[node].condemned.count(job.id) > 0;
+  Node& where = roster_.nodes[node];
+  if (where.returning) where.condemned.insert(job.id);
+  m.condemned = where.condemned.count(job.id) > 0;
   m.at = roster_.devices.at(fact.devices);
   roster_.members[fact.member] = {&job, &m};
   index(job, m);
   name(job, node);
   if (moved && m.on()) tellOutside(s, job, m);
+  // Its acquire has not been answered yet, so the claim can still grow.
+  if (job.queued && !job.slice) reclaim(s, job, true);
   if (fact.residency == Residency::Faulted && job.fault == FaultKind::None) {
     setFault(s, job, FaultKind::Restore, Cause::DriverError, "the driver calls a member faulted");
   }
@@ -155,8 +161,6 @@ void Group::tellOutside(Step& s, Job& job, const Member& m) {
   std::string detail = "member " + std::to_string(std::uint64_t(m.fact.member)) + " on " +
                        text(m.fact.devices, Names{});
   notice(s, Notice::Kind::Outside, job, Cause::Outside, detail);
-  // Its acquire has not been answered yet, so the claim can still grow for it.
-  if (job.queued && !job.slice) reclaim(s, job, true);
 }
 
 void Group::on(Step& s, const MemberDied& e) {

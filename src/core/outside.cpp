@@ -25,6 +25,7 @@ void Group::on(Step& s, const NodeReported& e) {
   for (Job* job : here) {
     dropUnreported(s, *job, e.node);
     if (job->killed) killOn(s, *job, e.node, job->cause);
+    if (job->slice) endIfOver(s, *job);
   }
   endCondemned(s, e.node);
   for (Device d : roster_.nodes[e.node].devices) noteIdle(roster_.devices.at(d));
@@ -98,12 +99,12 @@ void Group::leaveNode(Step& s, Job& job, NodeId node) {
   for (auto& [id, p] : job.participants) {
     if (p.node == node) participants.push_back(&p);
   }
-  if (!members.empty() || !participants.empty()) roster_.nodes[node].condemned.insert(job.id);
   for (MemberId id : members) removeMember(job, id);
   for (Participant* p : participants) remove(s, *p, false, Cause::NodeDead);
   job.onNode.erase(node);
+  if (job.slice) endIfOver(s, job);
   // "survivors of a spanning job are broken"
-  bool lost = !members.empty() || !participants.empty();
+  bool lost = !members.empty() || !participants.empty() || roster_.nodes[node].unheard;
   if (lost && (!job.participants.empty() || !job.members.empty())) breakJob(s, job);
   touch(job);
 }

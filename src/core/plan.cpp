@@ -9,6 +9,7 @@ namespace ts {
 
 void Group::derive(Step& s) {
   if (std::exchange(changed_, false)) readmitAll();
+  admitLate(s);
   do {
     repeat_ = false;
     ++derivation_;
@@ -37,6 +38,7 @@ void Group::planRescues(Step& s) {
 void Group::planRescue(Step& s, Job& job) {
   std::vector<Job*> outs = others(job, homeOf(job));
   bool blocked = job.retryAt && s.now < *job.retryAt && !job.moving() && outs.empty();
+  blocked |= job.unreported > 0;
   for (const auto& [id, m] : job.members) blocked |= !roster_.up(m.node);
   for (Job* out : outs) {
     // "Cannot I be saved, I is faulted and ended by policy: O wins."
@@ -173,6 +175,10 @@ Group::Obstacle Group::ownObstacle(const Job& job, Instant now) const {
     if (m.dead) continue;
     if (m.overdue) return held(Cause::Overdue, "a call on member " + number(id));
     if (!roster_.up(m.node)) return held(Cause::NodeSuspect, "node " + number(m.node));
+    for (const DeviceState* d : m.at) {
+      bool away = m.saved() && d->claims > 0 && d->owner != id_ && !d->present.empty();
+      if (away) return held(Cause::Outside, "a job of another group is where it was saved");
+    }
   }
   if (job.retryAt && now < *job.retryAt && !job.moving()) return held(job.cause, job.detail);
   return {};
@@ -188,6 +194,7 @@ Group::Obstacle Group::outObstacle(const Job& out, const Job& incoming,
   if (out.slice || out.plannedIn == derivation_) {
     return {Obstacle::Kind::Wait, Cause::Busy, out.id};
   }
+  if (out.unreported > 0) return held(Cause::NodeSuspect, "a node of it has not reported yet");
   if (out.killed) return held(Cause::Blocked, "it is being ended");
   for (const auto& [id, m] : out.members) {
     if (!m.on() || !touches(m, wanted)) continue;
@@ -210,10 +217,15 @@ Group::Obstacle Group::outObstacle(const Job& out, const Job& incoming,
   if (out.rescue && !incoming.rescue) return held(out.cause, out.detail);
   if (out.retryAt && now < *out.retryAt) return held(out.cause, out.detail);
   for (const auto& [id, m] : out.members) {
-    if (!out.runs(m)) continue;
-    if (!roster_.up(m.node)) return held(Cause::NodeSuspect, "node " + number(m.node));
-    auto here = out.onNode.find(m.node);
-    if (here != out.onNode.end() && here->second.overdue) return held(Cause::Overdue);
+    if (out.runs(m) && !roster_.up(m.node)) {
+      return held(Cause::NodeSuspect, "node " + number(m.node));
+    }
+  }
+  for (const auto& [node, here] : out.onNode) {
+    if (here.overdue) return held(Cause::Overdue, "a call on node " + number(node));
+    if (here.locking() && !roster_.up(node)) {
+      return held(Cause::NodeSuspect, "node " + number(node));
+    }
   }
   return {};
 }

@@ -24,7 +24,9 @@ struct Node {
   bool answered = false;          // reported in this generation, or a verdict was given
   Devices devices;
   std::map<JobId, Job*> jobs;     // that name it
-  std::set<JobId> condemned;      // on it when it was declared dead
+  bool unheard = false;           // declared dead before it ever reported
+  bool returning = false;         // reports after it was declared dead
+  std::set<JobId> condemned;      // what it then reported: on its way out
 };
 
 struct MemberRef {

@@ -15,6 +15,7 @@ void Group::settleRest(Step& s) {
 
 void Group::settle(Step& s, Job& job) {
   giveUpMove(s, job);
+  if (job.unreported > 0) return;  // what lies on its other nodes is not known yet
   if (!job.moving() && job.fault != FaultKind::Grant) {
     if (!job.hasSaved()) {
       release(s, job);
@@ -123,7 +124,7 @@ void Group::bringBack(Instant now) {
 bool Group::mayPark(const Job& job, Instant now) const {
   bool moved = job.slice || job.rescue || job.plannedIn == derivation_;
   bool barred = job.killed || job.fault == FaultKind::Restore || job.fault == FaultKind::Grant;
-  if (moved || barred || (job.retryAt && now < *job.retryAt)) return false;
+  if (moved || barred || job.unreported > 0 || (job.retryAt && now < *job.retryAt)) return false;
   if (job.queued && !job.heldBack) return false;
   for (const auto& [id, m] : job.members) {
     if (!m.saved() && !m.moving) continue;

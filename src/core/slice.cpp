@@ -45,7 +45,8 @@ void Group::on(Step& s, const AcquireRequested& e) {
     return refuse(s, p, Cause::JobFaulted, job.id, job.detail);
   }
   reclaim(s, job, true);
-  if (job.claim.empty() && job.everJoined >= job.options.gang) return refuse(s, p, Cause::NoClaim);
+  job.gathered |= job.everJoined >= job.options.gang || e.ticket != 0;  // it had a place once
+  if (job.claim.empty() && job.gathered) return refuse(s, p, Cause::NoClaim);
   if (mayEnter(p, s.now)) return enter(s, p);
   p.ticket = e.ticket ? e.ticket : ++roster_.tickets;
   roster_.tickets = std::max(roster_.tickets, p.ticket);
@@ -85,7 +86,22 @@ void Group::wait(Participant& p, Instant now) {
   job.waiting.push_back(&p);
   job.finishing = false;
   if (!job.queued && job.complete()) enqueue(job, now);
+  if (job.slice) late_.insert(&job);
   armGang(job);
+}
+
+// Who waits beside the running slice of its job is let in when nothing speaks against it any more.
+void Group::admitLate(Step& s) {
+  std::vector<Job*> all(late_.begin(), late_.end());
+  for (Job* job : all) {
+    std::vector<Participant*> waiting = job->waiting;
+    for (Participant* p : waiting) {
+      if (!mayEnter(*p, s.now)) continue;
+      stopWaiting(*p);
+      enter(s, *p);
+    }
+    if (!job->slice || job->waiting.empty()) late_.erase(job);
+  }
 }
 
 // "I's last waiting call ends in mid-switch: before the first save O is released; after it the switch
@@ -222,7 +238,7 @@ void Group::giveGrant(Step& s, Job& job, NodeId node, std::vector<RequestId> req
 // will"; with one "a participant's k-th acquire belongs to the job's k-th slice".
 bool Group::mayEnter(const Participant& p, Instant now) const {
   const Job& job = *p.job;
-  if (!job.slice || !inside(p.devices, job.slice->devices)) return false;
+  if (!job.slice || !inside(p.devices, job.slice->devices) || !roster_.up(p.node)) return false;
   if (p.done != job.slice->epoch) return true;
   return job.options.gang == 0 && !closed(job, now);
 }
@@ -275,7 +291,9 @@ void Group::leaveSlice(Step& s, Participant& p) {
 }
 
 void Group::endIfOver(Step& s, Job& job) {
-  if (job.slice->in == 0 && job.slice->owed == 0) return endSlice(s, job);
+  // Who is in a slice found after a restart is not known before all its nodes have told.
+  bool open = job.slice->recovered && job.unreported > 0;
+  if (job.slice->in == 0 && job.slice->owed == 0 && !open) return endSlice(s, job);
   armGang(job);
 }
 
@@ -328,9 +346,12 @@ void Group::standsStill(Step& s, Job& job) {
   }
   // "one re-entry is let in and logged: the running rank may need the one that yielded"
   auto next = std::find_if(job.waiting.begin(), job.waiting.end(), [&](const Participant* p) {
-    return inside(p->devices, job.slice->devices);
+    return inside(p->devices, job.slice->devices) && roster_.up(p->node);
   });
-  if (next == job.waiting.end()) return;
+  if (next == job.waiting.end()) {
+    job.slice->lastMove = s.now;
+    return armGang(job);
+  }
   Participant& p = **next;
   stopWaiting(p);
   notice(s, Notice::Kind::ReentryLetIn, job, Cause::None,
@@ -367,6 +388,7 @@ void Group::askToYield(Step& s, Job& job) {
 void Group::on(Step& s, const SliceReported& e) {
   Participant& p = *roster_.participant(e.participant);
   Job& job = *p.job;
+  job.gathered = true;
   if (job.slice && job.slice->epoch == e.epoch) return joinReported(p);
   bool over = job.lastEpoch >= e.epoch || job.slice || outranked(job, e.epoch);
   if (over) {  // stale: fenced off by the epoch
@@ -381,6 +403,7 @@ void Group::on(Step& s, const SliceReported& e) {
   job.slice->since = job.slice->lastMove = s.now;
   job.slice->recovered = true;
   for (auto& [id, other] : job.participants) joinSlice(other);
+  if (!job.waiting.empty()) late_.insert(&job);
   joinReported(p);
 }
 

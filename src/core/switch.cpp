@@ -99,8 +99,7 @@ bool Group::prepareAll(Step& s, Job& incoming, const std::vector<Job*>& outs, co
 // True when no member of the job runs, anywhere.
 bool Group::quiesce(Step& s, Job& job) {
   for (const auto& [id, m] : job.members) {
-    bool running = m.fact.residency == Residency::Resident || m.fact.residency == Residency::Quiescing;
-    if (!running || m.dead || m.condemned) continue;
+    if (!job.runs(m)) continue;
     OnNode& here = job.onNode[m.node];
     if (here.locking() || !roster_.up(m.node)) continue;
     here.quiescing = true;

@@ -55,6 +55,11 @@ JobView Group::view(const Job& job) const {
   v.fault = job.fault;
   v.detail = job.detail;
   if (job.queued) addQueue(job, v);
+  if (!job.queued && !job.waiting.empty() && !job.slice) {
+    v.cause = Cause::NoClaim;
+    v.detail = std::to_string(job.everJoined) + " of " + std::to_string(job.options.gang) +
+               " participants have joined";
+  }
   for (const auto& [id, m] : job.members) {
     v.members.push_back({id, m.node, shown(job, m), m.fact.bytes, m.fact.devices});
   }
