@@ -58,6 +58,9 @@ void Group::retryDue(Step& s, Job& job) {
     job.retryAt.reset();
   }
   if (job.killed) kill(s, job, job.cause);
+  for (NodeId node : job.named) {
+    if (roster_.nodes[node].condemned.count(job.id)) endCondemned(s, job, node);
+  }
   for (DeviceState* d : homeOf(job)) noteIdle(*d);
   changed_ = true;
 }

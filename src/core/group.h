@@ -223,7 +223,7 @@ private:
   void on(Step&, const OrderOverdue&) {}
   void dropUnreported(Step&, Job&, NodeId);
   void dropStand(Step&, Participant&);
-  void endCondemned(Step&, NodeId);
+  void endCondemned(Step&, Job&, NodeId);
   void leaveNode(Step&, Job&, NodeId);
 
   // Numbers an order, remembers it until its outcome comes, and gives it.

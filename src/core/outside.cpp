@@ -27,7 +27,10 @@ void Group::on(Step& s, const NodeReported& e) {
     if (job->killed) killOn(s, *job, e.node, job->cause);
     if (job->slice) endIfOver(s, *job);
   }
-  endCondemned(s, e.node);
+  for (JobId id : roster_.nodes[e.node].condemned) {
+    Job* job = roster_.job(id);
+    if (job && job->group == this) endCondemned(s, *job, e.node);
+  }
   for (Device d : roster_.nodes[e.node].devices) noteIdle(roster_.devices.at(d));
   changed_ = true;
 }
@@ -59,20 +62,17 @@ void Group::dropStand(Step& s, Participant& p) {
 }
 
 // "on return its slices are void, its members quiesced, then killed or cleared"
-void Group::endCondemned(Step& s, NodeId id) {
-  for (JobId jobId : roster_.nodes[id].condemned) {
-    Job* job = roster_.job(jobId);
-    if (!job || job->group != this) continue;
-    OnNode& here = job->onNode[id];
-    bool lives = std::any_of(job->members.begin(), job->members.end(), [&](const auto& m) {
-      return m.second.node == id && !m.second.dead;
-    });
-    if (lives && !here.locking()) {
-      here.quiescing = true;
-      give(s, OrderKind::Quiesce, Quiesce{{}, id, job->id, config_.quiesceDeadline});
-    }
-    killOn(s, *job, id, Cause::NodeDead);
+void Group::endCondemned(Step& s, Job& job, NodeId id) {
+  OnNode& here = job.onNode[id];
+  bool runs = std::any_of(job.members.begin(), job.members.end(), [&](const auto& m) {
+    bool lives = m.second.node == id && !m.second.dead;
+    return lives && m.second.fact.residency == Residency::Resident;
+  });
+  if (runs && !here.locking() && roster_.up(id)) {
+    here.quiescing = true;
+    give(s, OrderKind::Quiesce, Quiesce{{}, id, job.id, config_.quiesceDeadline});
   }
+  killOn(s, job, id, Cause::NodeDead);
 }
 
 // "suspect: nothing is granted on its devices, nothing is lost"

@@ -40,6 +40,7 @@ void Group::planRescue(Step& s, Job& job) {
   bool blocked = job.retryAt && s.now < *job.retryAt && !job.moving() && outs.empty();
   blocked |= job.unreported > 0;
   for (const auto& [id, m] : job.members) blocked |= !roster_.up(m.node);
+  for (const DeviceState* d : homeOf(job)) blocked |= d->unsafe > 0 || d->holder;
   for (Job* out : outs) {
     // "Cannot I be saved, I is faulted and ended by policy: O wins."
     if (out->fault == FaultKind::Save && loses(*out, job)) endByPolicy(s, *out, out->cause);

@@ -131,6 +131,7 @@ bool Group::mayPark(const Job& job, Instant now) const {
     if (m.overdue || !roster_.up(m.node)) return false;
     for (const DeviceState* d : m.at) {
       if (!d->present.onlyOf(job) || d->holder || d->rescuer || !d->waiters.empty()) return false;
+      if (d->unsafe > 0) return false;  // a slice there may not have been told of yet
     }
   }
   return true;

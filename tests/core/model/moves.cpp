@@ -29,9 +29,11 @@ auto World::pick(Map& map, unsigned whom, Pred pred) -> typename Map::mapped_typ
 
 void World::make(const Move& m) {
   now_ += std::chrono::milliseconds(1);
+  auto due = cluster_->nextWake();
+  if (due && *due <= now_) send(TimePassed{}, "pass");
   unsigned what = m.what % 100;
   if (what < 22) return acquire(m.whom, m.how % 12 == 0);
-  if (what < 24) return cancel(m.whom);
+  if (what < 25) return cancel(m.whom);
   if (what < 42) return yield(m.whom, m.how);
   if (what < 76) return answer(m.whom, m.how);
   if (what < 78) return overdue(m.whom);
@@ -167,11 +169,18 @@ Outcome::Code World::fate(const Open& order, unsigned how) const {
   }
   if (draining_ || troubles() > kMaxTroubles) return Code::Ok;
   unsigned dice = how % 24;
+  // The rare rows of the table: half of O is saved already, or I must go back where it came from.
+  bool half = std::any_of(things_.begin(), things_.end(), [&](const auto& e) {
+    return e.second.job == order.job && e.second.fact.residency == Residency::Saved;
+  });
+  bool undone = order.verb == "save" && rooms_.count({order.node, order.job}) > 0;
+  if (undone) return dice < 16 ? Code::Failed : Code::Ok;
+  if (order.verb == "save" && half) return dice < 16 ? Code::Failed : Code::Ok;
   if (order.verb == "prepare") return dice < 3 ? Code::Refused : dice == 3 ? Code::Failed : Code::Ok;
-  if (order.verb == "restore") return dice < 3 ? Code::Refused : dice == 3 ? Code::Failed : Code::Ok;
+  if (order.verb == "restore") return dice < 4 ? Code::Refused : dice < 7 ? Code::Failed : Code::Ok;
   if (order.verb == "save") return dice < 2 ? Code::Failed : dice == 2 ? Code::Refused : Code::Ok;
   if (order.verb == "quiesce") return dice < 2 ? Code::Failed : Code::Ok;
-  if (order.verb == "grant") return dice == 0 && how % 5 == 0 ? Code::Failed : Code::Ok;
+  if (order.verb == "grant") return dice == 0 && how % 3 == 0 ? Code::Failed : Code::Ok;
   if (order.verb == "release") return dice == 0 ? Code::Failed : Code::Ok;
   if (order.verb == "kill") return dice == 0 ? Code::Failed : Code::Ok;
   return Code::Ok;
@@ -217,6 +226,7 @@ void World::answered(const Grant& a, bool ok) {
   for (RequestId r : a.requests) {
     if (!promised_.count(r) || !ok) continue;
     promised_.erase(r);
+    if (!asked_.count(r) || !people_.count(asked_.at(r))) continue;  // its caller is gone
     Person& p = people_.at(asked_.at(r));
     asked_.erase(r);
     p.stand = Stand::In;
@@ -233,7 +243,10 @@ void World::countFailure(const Open& order, Outcome::Code code, const Outcome& o
   }
   if (v == "prepare") ++counts_["row prepare refused"];
   if (v == "quiesce") ++counts_["row quiesce fails"];
-  if (v == "release") ++counts_["row release fails"];
+  if (v == "release") {
+    ++counts_["row release fails"];
+    jobs_.at(order.job).odd = true;  // half of it runs until a later try
+  }
   if (v == "kill") ++counts_["row kill fails"];
   if (v == "grant") ++counts_["row a node cannot complete a grant"];
   if (v == "restore") {
@@ -241,10 +254,7 @@ void World::countFailure(const Open& order, Outcome::Code code, const Outcome& o
     ++counts_[room ? "row restore lacks memory" : "row restore fails"];
   }
   if (v != "save") return;
-  bool undone = std::any_of(rooms_.begin(), rooms_.end(), [&](const auto& r) {
-    const auto& in = r.second.incoming;
-    return r.first.second == order.job && std::find(in.begin(), in.end(), order.member) != in.end();
-  });
+  bool undone = rooms_.count({order.node, order.job}) > 0;  // booked for its own switch
   ++counts_[undone ? "row I cannot be saved again" : "row save fails"];
   auto t = things_.find(order.member);
   if (t != things_.end()) ++counts_["row save fails before the commit point"];
@@ -342,8 +352,8 @@ void World::nodes(unsigned whom, unsigned how) {
 void World::rejoin(NodeId id) {
   Node& node = nodes_.at(id);
   std::string devices = " devices=" + digits(node.devices.size());
-  if (node.link != Link::Dead && node.lost.empty()) node.link = Link::Up;
   bool dead = node.link == Link::Dead;
+  if (!dead) send(TimePassed{}, "pass");
   node.link = Link::Suspect;  // nothing may be ordered before the report is complete
   send(NodeJoined{id, node.devices}, "joins " + text(id) + devices);
   report(id);
@@ -435,6 +445,7 @@ void World::leave(ParticipantId id, bool died) {
     asked_.erase(p.request);
   }
   send(ParticipantLeft{id, died}, "left " + p.name + (died ? " died" : ""));
+  asked_.erase(p.request);
   endIfEmpty(p.job);
 }
 
@@ -449,9 +460,14 @@ void World::things(unsigned whom, unsigned how) {
     send(MemberCleared{id}, "cleared " + text(id));
     return endIfEmpty(job);
   }
+  if (kind == 3) {  // one in two of a switch, if there is one
+    Thing* victim = pick(things_, whom, [&](const Thing& x) {
+      return x.alive && up(x.node) && (how / 8 % 2 == 0 || inRoom(x.fact.member));
+    });
+    return victim ? die(victim->fact.member) : void();
+  }
   Thing* t = pick(things_, whom, [&](const Thing& x) { return x.alive && up(x.node); });
   if (!t) return;
-  if (kind == 3) return die(t->fact.member);
   bool moving = std::any_of(open_.begin(), open_.end(), [&](const Open& o) {
     return o.job == t->job && o.node == t->node && o.verb != "end-slice";
   });
@@ -482,6 +498,14 @@ void World::things(unsigned whom, unsigned how) {
   send(MemberSeen{t->job, t->node, t->fact}, line);
 }
 
+bool World::inRoom(MemberId id) const {
+  return std::any_of(rooms_.begin(), rooms_.end(), [&](const auto& r) {
+    const Room& room = r.second;
+    return std::count(room.outgoing.begin(), room.outgoing.end(), id) > 0 ||
+           std::count(room.incoming.begin(), room.incoming.end(), id) > 0;
+  });
+}
+
 void World::die(MemberId id) {
   Thing& t = things_.at(id);
   bool last = std::none_of(things_.begin(), things_.end(), [&](const auto& e) {
@@ -489,11 +513,7 @@ void World::die(MemberId id) {
   });
   ++counts_["row a member dies"];
   if (last) ++counts_["row the last member dies"];
-  for (const auto& [key, room] : rooms_) {
-    for (const auto* list : {&room.outgoing, &room.incoming}) {
-      if (std::count(list->begin(), list->end(), id)) ++counts_["row a member dies in mid-switch"];
-    }
-  }
+  if (inRoom(id)) ++counts_["row a member dies in mid-switch"];
   t.alive = false;
   send(MemberDied{id}, "died " + text(id));
 }

@@ -87,6 +87,10 @@ void World::check(const Save& a) {
 void World::check(const Restore& a) {
   notHolding(a.job, "restore");
   onlyOrder(a.node, a.job, a.member, "restore");
+  bool asked = std::any_of(people_.begin(), people_.end(), [&](const auto& e) {
+    return e.second.job == a.job && e.second.stand == Stand::Waiting;
+  });
+  if (!asked) ++counts_["row a saved job is brought back unasked"];
   const Thing& t = things_.at(a.member);
   must(t.fact.residency == Residency::Saved, "restore of " + text(a.member) + ", which is not saved");
   for (const auto& [id, other] : things_) {
@@ -134,7 +138,7 @@ void World::check(const Grant& a) {
     }
   }
   for (const Open& o : open_) {
-    bool moves = o.job == a.job && (o.verb == "save" || o.verb == "restore");
+    bool moves = o.job == a.job && (o.verb == "save" || o.verb == "restore") && things_.count(o.member);
     must(!moves, "grant to " + text(a.job) + " while it is moved");
   }
 }
@@ -201,6 +205,9 @@ void World::check(const AskToYield& a) {
   bool holds = std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) {
     return h.second.job == a.job && h.second.epoch == a.epoch;
   });
+  for (const auto& [id, p] : people_) {  // in a slice that a new master found
+    holds |= p.job == a.job && p.stand == Stand::In && p.epoch == a.epoch;
+  }
   must(holds, text(a.job) + " is asked to yield and holds nothing");
   ++counts_["ask-to-yield"];
 }
@@ -223,7 +230,7 @@ void World::checkStep() const {
 void World::checkWhole(JobId job) const {
   int running = 0, stopped = 0;
   for (const auto& [id, t] : things_) {
-    if (t.job != job || !t.alive) continue;
+    if (t.job != job || !t.alive || nodes_.at(t.node).lost.count(job)) continue;
     if (!up(t.node)) return;  // nobody can order anything there
     running += t.fact.residency == Residency::Resident;
     stopped += t.fact.residency == Residency::Quiet || t.fact.residency == Residency::Saved;

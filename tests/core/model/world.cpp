@@ -65,7 +65,7 @@ JobId World::addJob(GroupId group) {
   job.group = group;
   std::vector<Devices> parts;
   for (auto& [nodeId, node] : nodes_) {
-    if (node.link == Link::Dead || random_() % 2) continue;
+    if (node.link == Link::Dead || random_() % 8 < 3) continue;
     Devices part;
     for (const Device& d : node.devices) {
       bool ours = (d.index == 2) == (group == GroupId(2));
@@ -86,7 +86,7 @@ JobId World::addJob(GroupId group) {
        "job " + text(id) + " group=" + digits(std::uint64_t(group)) + " gang=" +
            digits(job.options.gang) + " priority=" + digits(std::uint64_t(job.options.priority)) +
            (job.options.onBroken == OnBroken::Keep ? " keep" : ""));
-  bool stateless = random_() % 5 == 0;
+  bool stateless = random_() % 8 == 0;
   for (const Devices& part : parts) {
     // A process of group 2 may be one of group 1, too: only so can there be circles.
     ProcessId process{1000 + participants_ + 1};

@@ -164,6 +164,7 @@ private:
   bool claims(JobId job, Device device) const;
   bool switching(JobId job) const;
   bool anySaved(JobId job) const;
+  bool inRoom(MemberId id) const;
 
   bool up(NodeId id) const { return nodes_.at(id).link == Link::Up; }
   std::string text(JobId job) const;
