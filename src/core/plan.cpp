@@ -36,6 +36,7 @@ void Group::planRescues(Step& s) {
 }
 
 void Group::planRescue(Step& s, Job& job) {
+  if (!job.hasOn() && !job.moving()) return setRescue(job, false);  // all of it is saved after all
   std::vector<Job*> outs = others(job, homeOf(job));
   bool blocked = job.retryAt && s.now < *job.retryAt && !job.moving() && outs.empty();
   blocked |= job.unreported > 0;
@@ -47,7 +48,6 @@ void Group::planRescue(Step& s, Job& job) {
     blocked |= outObstacle(*out, job, homeOf(job), s.now).kind != Obstacle::Kind::None;
   }
   job.plannedIn = derivation_;
-  for (Job* out : outs) out->plannedIn = derivation_;
   if (!blocked) advance(s, job, outs, Purpose::Rescue);
 }
 

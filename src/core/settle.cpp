@@ -40,11 +40,12 @@ void Group::giveUpMove(Step& s, Job& job) {
 }
 
 void Group::release(Step& s, Job& job) {
-  if (job.retryAt && s.now < *job.retryAt && job.releaseFailed) return;
+  if (job.releaseFailed && job.retryAt && s.now < *job.retryAt) return;
   std::set<NodeId> nodes;
   for (const auto& [id, m] : job.members) {
-    if (!m.quiet() || m.condemned) continue;
-    if (!roster_.up(m.node)) return;  // all of it runs, or none
+    if (m.saved() || m.moving) return;  // all of it runs, or none
+    if (!m.quiet()) continue;
+    if (!roster_.up(m.node)) return;
     if (!job.onNode[m.node].locking()) nodes.insert(m.node);
   }
   for (NodeId node : nodes) {

@@ -211,6 +211,7 @@ void Group::grant(Step& s, Job& job) {
   for (NodeId node : nodesOf(slice.devices)) {
     giveGrant(s, job, node, std::move(requests[node]), s.now - job.since, move);
   }
+  release(s, job);  // members on nodes that nobody claims run with the others
   if (move.moved) {
     ++switches_;
     notice(s, Notice::Kind::SwitchFinished, job);

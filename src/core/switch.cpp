@@ -33,6 +33,7 @@ Group::Load Group::loadOf(const Job& incoming, const std::vector<Job*>& outs,
 bool Group::advance(Step& s, Job& incoming, const std::vector<Job*>& outs, Purpose purpose) {
   incoming.plannedIn = derivation_;
   for (Job* out : outs) out->plannedIn = derivation_;
+  if (!incoming.still() && !incoming.hasSaved()) release(s, incoming);  // stopped half, for another
   std::vector<DeviceState*> wanted = purpose == Purpose::Turn ? incoming.on : homeOf(incoming);
   Load load = loadOf(incoming, outs, wanted);
   if (!load.empty()) {

@@ -32,9 +32,10 @@ void World::make(const Move& m) {
   auto due = cluster_->nextWake();
   if (due && *due <= now_) send(TimePassed{}, "pass");
   unsigned what = m.what % 100;
-  if (what < 22) return acquire(m.whom, m.how % 12 == 0);
-  if (what < 25) return cancel(m.whom);
-  if (what < 42) return yield(m.whom, m.how);
+  if (duel_ && what >= 87 && m.how % 8) what = 50;
+  if (what < 20) return acquire(m.whom, m.how % 12 == 0);
+  if (what < 23) return cancel(m.whom);
+  if (what < 38) return yield(m.whom, m.how);
   if (what < 76) return answer(m.whom, m.how);
   if (what < 78) return overdue(m.whom);
   if (what < 84) return pass(m.how);
@@ -66,8 +67,9 @@ void World::acquire(unsigned whom, bool tryOnly) {
 }
 
 void World::cancel(unsigned whom) {
-  Person* p =
-      pick(people_, whom, [&](const Person& x) { return x.stand == Stand::Waiting && up(x.node); });
+  Person* p = pick(people_, whom, [&](const Person& x) {
+    return x.stand == Stand::Waiting && up(x.node) && (whom / 8 % 2 == 0 || switching(x.job));
+  });
   if (!p) return;
   bool last = std::none_of(people_.begin(), people_.end(), [&](const auto& e) {
     return e.second.job == p->job && e.second.id != p->id && e.second.stand == Stand::Waiting;
@@ -177,7 +179,7 @@ Outcome::Code World::fate(const Open& order, unsigned how) const {
   if (undone) return dice < 16 ? Code::Failed : Code::Ok;
   if (order.verb == "save" && half) return dice < 16 ? Code::Failed : Code::Ok;
   if (order.verb == "prepare") return dice < 3 ? Code::Refused : dice == 3 ? Code::Failed : Code::Ok;
-  if (order.verb == "restore") return dice < 4 ? Code::Refused : dice < 7 ? Code::Failed : Code::Ok;
+  if (order.verb == "restore") return dice < 5 ? Code::Refused : dice < 9 ? Code::Failed : Code::Ok;
   if (order.verb == "save") return dice < 2 ? Code::Failed : dice == 2 ? Code::Refused : Code::Ok;
   if (order.verb == "quiesce") return dice < 2 ? Code::Failed : Code::Ok;
   if (order.verb == "grant") return dice == 0 && how % 3 == 0 ? Code::Failed : Code::Ok;
@@ -615,7 +617,9 @@ void World::restart(unsigned how) {
     for (const auto& [otherId, other] : people_) {
       bool gone = nodes_.at(other.node).link == Link::Dead || nodes_.at(other.node).lost.count(p.job);
       if (other.job != p.job || gone) continue;
-      for (const Device& d : other.devices) holds_[d] = {p.job, p.epoch, true};
+      for (const Device& d : other.devices) {
+        if (holds_[d].epoch < p.epoch) holds_[d] = {p.job, p.epoch, true};
+      }
     }
   }
   for (auto& [id, job] : jobs_) {

@@ -143,6 +143,16 @@ void World::check(const Grant& a) {
   }
 }
 
+// Whether the switch of `incoming` has booked room for something of `job`.
+bool World::sends(JobId incoming, JobId job) const {
+  return std::any_of(rooms_.begin(), rooms_.end(), [&](const auto& r) {
+    const auto& out = r.second.outgoing;
+    return r.first.second == incoming && std::any_of(out.begin(), out.end(), [&](MemberId id) {
+             return things_.count(id) && things_.at(id).job == job;
+           });
+  });
+}
+
 // Why the core says that the job waits.
 std::string World::why(JobId job) const {
   auto v = cluster_->view(job);
@@ -237,13 +247,11 @@ void World::checkWhole(JobId job) const {
   }
   if (running == 0 || stopped == 0) return;
   bool flying = std::any_of(open_.begin(), open_.end(), [&](const Open& o) {
-    if (const auto* p = std::get_if<Prepare>(&o.action)) {  // the switch that stopped it is on its way
-      return std::any_of(p->outgoing.begin(), p->outgoing.end(),
-                         [&](MemberId id) { return things_.count(id) && things_.at(id).job == job; });
-    }
+    // The switch that it is part of is on its way.
+    if (o.verb == "prepare") return o.job == job || sends(o.job, job);
     return o.job == job && o.verb != "end-slice" && o.verb != "drop-booking";
   });
-  must(flying, text(job) + " is half running and half not, and nothing is on its way");
+  must(flying, text(job) + " is half running and half not, and nothing is on its way" + why(job));
 }
 
 }  // namespace ts::test

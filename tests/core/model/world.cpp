@@ -20,7 +20,7 @@ std::string ms(Duration d) {
 
 }  // namespace
 
-World::World(unsigned seed, Counts& counts) : counts_(counts), random_(seed) {
+World::World(unsigned seed, Counts& counts) : counts_(counts), random_(seed), duel_(seed % 4 == 0) {
   config_.retryFirst = std::chrono::milliseconds(100);
   config_.retryCap = std::chrono::seconds(2);
   config_.recoveryGrace = std::chrono::seconds(1);
@@ -65,11 +65,11 @@ JobId World::addJob(GroupId group) {
   job.group = group;
   std::vector<Devices> parts;
   for (auto& [nodeId, node] : nodes_) {
-    if (node.link == Link::Dead || random_() % 8 < 3) continue;
+    if (node.link == Link::Dead || (random_() % 8 < 3 && !duel_)) continue;
     Devices part;
     for (const Device& d : node.devices) {
       bool ours = (d.index == 2) == (group == GroupId(2));
-      if (ours && (random_() % 3 || d.index == 2)) part.push_back(d);
+      if (ours && (random_() % 3 || d.index == 2 || duel_)) part.push_back(d);
     }
     if (!part.empty()) parts.push_back(part);
   }
@@ -86,7 +86,7 @@ JobId World::addJob(GroupId group) {
        "job " + text(id) + " group=" + digits(std::uint64_t(group)) + " gang=" +
            digits(job.options.gang) + " priority=" + digits(std::uint64_t(job.options.priority)) +
            (job.options.onBroken == OnBroken::Keep ? " keep" : ""));
-  bool stateless = random_() % 8 == 0;
+  bool stateless = random_() % 8 == 0 && !duel_;
   for (const Devices& part : parts) {
     // A process of group 2 may be one of group 1, too: only so can there be circles.
     ProcessId process{1000 + participants_ + 1};

@@ -158,6 +158,7 @@ private:
   bool runs(const Thing& thing) const;
   bool onDevice(const Thing& thing) const;
   bool incomplete(JobId job) const;
+  bool sends(JobId incoming, JobId job) const;
   bool stale(Device device) const;
   std::string why(JobId job) const;
   bool anybodyIn(JobId job) const;
@@ -192,6 +193,7 @@ private:
   Epoch last_;
   std::uint64_t requests_ = 0, participants_ = 0, jobCount_ = 0;
   unsigned generation_ = 1;
+  bool duel_ = false;  // every job wants everything: nothing but switches over all nodes
   bool restarted_ = false, draining_ = false, recording_ = false;
   std::vector<std::string> story_;
   std::string actions_;
