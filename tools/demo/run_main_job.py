@@ -107,7 +107,7 @@ class MainJob:
         solo = {}
         shares = []
         for job in JOBS:
-            results, wall, used = self._measured(runner, 'alone', [job], turns=False)
+            results, wall, used = self._measured(runner, 'alone', [job])
             solo |= results
             shares.append((wall, used))
         return solo, sum(used * wall for wall, used in shares) / sum(wall for wall, _ in shares)
@@ -116,14 +116,14 @@ class MainJob:
         cluster = Cluster(self.args.build, self.folder, self.children, self.nodes)
         cluster.start()
         try:
-            return self._measured(runner, 'shared', JOBS, turns=True)
+            return self._measured(runner, 'shared', JOBS, cluster.daemons)
         finally:
             cluster.stop()
 
-    def _measured(self, runner, label, chosen, turns):
+    def _measured(self, runner, label, chosen, daemons=()):
         """Results, wall time, and the share of it in which the cards were busy."""
         before = self.cards.busy_s()
-        results, wall = runner.run(label, chosen, turns)
+        results, wall = runner.run(label, chosen, daemons)
         if before is None:
             # Ranks that share a card work at the same time: what one is busy, the card is.
             busy = sum(report.mean(rank['busy_s'] for rank in ranks) for ranks in results.values())

@@ -41,7 +41,7 @@ class Cluster:
         self._folder = folder
         self._children = children
         self._nodes = nodes  # of the ranks; two ranks may be on the same one
-        self._daemons = []
+        self.daemons = []
 
     def start(self):
         master = self._daemon('tsmasterd', 'src/master/tsmasterd', MASTER, {}, 'master')['rpc']
@@ -58,11 +58,11 @@ class Cluster:
         argv = [os.path.join(self._build, program), '--config', path + '.toml',
                 '--announce', path + '.announced']
         daemon = self._children.start(label, argv, env)
-        self._daemons.append(daemon)
+        self.daemons.append(daemon)
         return _announced(daemon, path + '.announced')
 
     def stop(self):
-        for daemon in reversed(self._daemons):
+        for daemon in reversed(self.daemons):
             daemon.end()
 
 

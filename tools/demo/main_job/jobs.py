@@ -38,12 +38,12 @@ class Runner:
         self.say = say
         self.curves = curves
 
-    def run(self, label, jobs, turns):
-        """Runs the jobs at once; `turns` adds the environment of a node's daemon. Returns the results
-        of each job's ranks, and the wall time of all."""
+    def run(self, label, jobs, daemons=()):
+        """Runs the jobs at once, through the daemons if there are any. Returns the results of each job's
+        ranks, and the wall time of all."""
         start = time.monotonic()
-        ranks = {job.name: self._start(label, job, turns) for job in jobs}
-        self._wait([rank for job in ranks.values() for rank in job])
+        ranks = {job.name: self._start(label, job, turns=bool(daemons)) for job in jobs}
+        self._wait([rank for job in ranks.values() for rank in job], list(daemons))
         wall = time.monotonic() - start
         return {name: [json.loads(rank.stdout.read()) for rank in job] for name, job in ranks.items()}, wall
 
@@ -82,13 +82,16 @@ class Runner:
                 self.say(f'{label:7} {line}')
         return on_line
 
-    def _wait(self, ranks):
-        end = time.monotonic() + self.shape.limit_s
-        for rank in as_they_end(ranks, end):
-            if rank is None:
+    def _wait(self, ranks, daemons):
+        left = set(ranks)
+        for child in as_they_end(ranks + daemons, time.monotonic() + self.shape.limit_s):
+            if child is None:
                 raise Failed(f'not done after {self.shape.limit_s:.0f} s; logs in {self.children.logs}')
-            if rank.wait() != 0:
-                raise Failed(rank.describe_end())
+            if child.wait() != 0 or child in daemons:
+                raise Failed(child.describe_end())
+            left.discard(child)
+            if not left:
+                return
 
     def hold(self, label, job):
         """Takes the device memory of a job, outside any turn, and nothing more. Returns its ranks."""
