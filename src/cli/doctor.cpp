@@ -60,26 +60,32 @@ Findings examineNode(const Place& place, const Options& options) {
   }
 }
 
+struct MasterFinding {
+  Finding finding;
+  std::string auth;  // as the master has it; as configured if it cannot be asked
+};
+
+MasterFinding examineMaster(Loop& loop, const Places& places, const Options& options) {
+  try {
+    Master master(loop, places, options.timeout);
+    auto status = master.call(master.session().statusRequest());
+    return {{Verdict::Ok,
+             "tsmasterd " + text(status.getVersion()) + " answers at " + places.master.address + ": " +
+                 counted(status.getNodes().size(), "node") + ", auth " + master.auth(),
+             ""},
+            master.auth()};
+  } catch (const Failure& failure) {
+    return {failed(failure), places.auth};
+  }
+}
+
 Finding examineMunge(const std::string& auth) {
-  if (auth != "munge") return {Verdict::Warn, "auth is \"none\": everybody is believed", ""};
+  if (auth == "none") return {Verdict::Warn, "auth is \"none\": everybody is believed", ""};
   Proof proof = newMungeAuth()->prove(Role::Operator, {newNonce(), newNonce()});
   if (proof.ok) return {Verdict::Ok, "munged gives credentials", ""};
   return {Verdict::Fail, proof.why,
           "start munged, with the same key on all machines; or set auth = \"none\" to try things out "
           "on one machine"};
-}
-
-Finding examineMaster(Loop& loop, const Places& places, const Options& options) {
-  try {
-    Master master(loop, places, options.timeout);
-    auto status = master.call(master.session().statusRequest());
-    return {Verdict::Ok,
-            "tsmasterd " + text(status.getVersion()) + " answers at " + places.master.address + ": " +
-                counted(status.getNodes().size(), "node") + ", auth " + master.auth(),
-            ""};
-  } catch (const Failure& failure) {
-    return failed(failure);
-  }
 }
 
 }  // namespace
@@ -94,8 +100,9 @@ Findings examine(Loop& loop, const Options& options) {
     return findings;
   }
   append(findings, examineNode(places.node, options));
-  findings.push_back(examineMunge(places.auth));
-  findings.push_back(examineMaster(loop, places, options));
+  MasterFinding master = examineMaster(loop, places, options);
+  findings.push_back(examineMunge(master.auth));
+  findings.push_back(master.finding);
   return findings;
 }
 

@@ -15,6 +15,11 @@ std::string causeOf(const kj::Exception& exception) {
   return text;
 }
 
+// As greet() puts it.
+bool isAuthMismatch(const std::string& sentence) {
+  return sentence.find("set `auth` to the same") != std::string::npos;
+}
+
 std::string shown(const Place& place) {
   return place.address + " (" + (place.from.starts_with('/') ? "from " : "") + place.from + ")";
 }
@@ -23,7 +28,6 @@ std::string shown(const Place& place) {
 
 Master::Master(Loop& loop, const Places& places, std::chrono::microseconds timeout)
     : loop_(loop), place_(places.master), timeout_(timeout) {
-  prover_ = places.auth == "none" ? newNoAuth() : newMungeAuth();
   auto& network = loop_.io->getNetwork();
   auto stream = waitFor<kj::Own<kj::AsyncIoStream>>(
       network.parseAddress(place_.address.c_str()).then([](kj::Own<kj::NetworkAddress> address) {
@@ -32,13 +36,19 @@ Master::Master(Loop& loop, const Places& places, std::chrono::microseconds timeo
       }));
   connected_ = true;
   link_.emplace(kj::mv(stream), Link::Side::Caller);
-  enter(places);
+  try {
+    enter(places.auth, places.masterUid);
+  } catch (const Failure& failure) {
+    if (!places.authByMaster || !isAuthMismatch(failure.what())) throw;
+    enter("none", {});
+  }
 }
 
-void Master::enter(const Places& places) {
+void Master::enter(const std::string& auth, std::optional<uid_t> masterUid) {
+  prover_ = auth == "none" ? newNoAuth() : newMungeAuth();
   Auth& prover = *prover_;
   session_ = waitFor<wire::OperatorSession::Client>(
-      greet(link_->peer<wire::Master>(), prover, runHere(), places.masterUid)
+      greet(link_->peer<wire::Master>(), prover, runHere(), masterUid)
           .then([this, &prover](Greeted greeted) {
             auth_ = greeted.auth;
             return enterOperator(kj::mv(greeted), prover, runHere());
@@ -52,7 +62,7 @@ Failure Master::failureOf(const kj::Exception& exception) const {
   }
   std::string text = sentenceOf(exception);
   // What the sentence calls "this side" is configured by an option here.
-  if (text.find("set `auth` to the same") != std::string::npos) text += ", or give --auth to tsctl";
+  if (isAuthMismatch(text)) text += ", or give --auth to tsctl";
   return Failure(Exit::Failed, text);
 }
 

@@ -57,6 +57,13 @@ Place findMaster(const Options& options, const std::optional<NodeConfig>& config
   return {NodeConfig().master, "the default"};
 }
 
+bool onThisMachine(const std::string& address) {
+  HostPort parsed;
+  std::string ignored;
+  return address.starts_with("unix:") ||
+         (parseHostPort(address, parsed, ignored) && isLoopbackHost(parsed.host));
+}
+
 Place findNode(const Options& options, const std::optional<NodeConfig>& config) {
   if (!options.nodeSocket.empty()) return {options.nodeSocket, "--socket"};
   std::string said = environment("TIMESLICE_SOCKET");
@@ -73,6 +80,7 @@ Places findPlaces(const Options& options) {
   places.master = findMaster(options, config);
   places.node = findNode(options, config);
   places.auth = !options.auth.empty() ? options.auth : config ? config->auth : "munge";
+  places.authByMaster = options.auth.empty() && !config && onThisMachine(places.master.address);
   if (config) places.masterUid = uidOf(config->masterUser);
   return places;
 }

@@ -19,6 +19,8 @@ struct Places {
   Place master;
   Place node;
   std::string auth;                // munge or none
+  // Nobody said how, and the master is on this machine: if it wants no proof, none is given.
+  bool authByMaster = false;
   std::optional<uid_t> masterUid;  // whose credential the master must have, where that is configured
 };
 

@@ -50,11 +50,17 @@ std::vector<std::string> waitsFor(wire::JobStatus::Reader job) {
   return all;
 }
 
+// "busy" says no more than that somebody else holds, and who is told anyway.
+std::string causeOf(wire::JobStatus::Reader job) {
+  std::string cause = text(job.getCause());
+  return cause == "busy" && job.getWaitsFor().size() > 0 ? "" : cause;
+}
+
 // Fault, cause, who is in the way, detail: whatever there is.
 std::string reasonOf(wire::JobStatus::Reader job) {
   std::vector<std::string> parts;
   if (job.getFault().size() > 0) parts.push_back("fault " + text(job.getFault()));
-  if (job.getCause().size() > 0) parts.push_back(text(job.getCause()));
+  if (!causeOf(job).empty()) parts.push_back(causeOf(job));
   if (job.getWaitsFor().size() > 0) parts.push_back("waits for " + joined(waitsFor(job)));
   if (job.getDetail().size() > 0) parts.push_back(text(job.getDetail()));
   return joined(parts, "; ");
@@ -161,7 +167,7 @@ std::string showWhy(capnp::List<wire::JobStatus>::Reader jobs) {
   line("devices", claimOf(job));
   line("state", bytesOrNothing(bytesWhere(job, false)));
   line("saved", bytesOrNothing(bytesWhere(job, true)));
-  line("cause", explainCause(text(job.getCause())));
+  line("cause", explainCause(causeOf(job)));
   line("fault", job.getFault().size() == 0 ? ""
                                            : text(job.getFault()) + "; tsctl clear-fault " +
                                                  textOf(job.getKey()) + " lets it be tried again");

@@ -153,5 +153,11 @@ TEST_CASE("another kind of auth is named with the option that helps", "[cli]") {
   cli::Loop loop;
   Places places = fake.places();
   places.auth = "munge";
-  CHECK_THROWS_WITH(Master(loop, places, 10s), Contains("auth = \"none\"") && Contains("--auth"));
+  SECTION("where munge was asked for") {
+    CHECK_THROWS_WITH(Master(loop, places, 10s), Contains("auth = \"none\"") && Contains("--auth"));
+  }
+  SECTION("and not needed where nobody asked and the master is on this machine") {
+    places.authByMaster = true;
+    CHECK(Master(loop, places, 10s).auth() == "none");
+  }
 }

@@ -61,6 +61,16 @@ TEST_CASE("a host alone has the usual port, and a path is a socket", "[cli]") {
   }
 }
 
+TEST_CASE("a master elsewhere has to be proven to, unless somebody says otherwise", "[cli]") {
+  Fixture f;
+  f.options.master = "10.0.0.1:1";
+  CHECK_FALSE(findPlaces(f.options).authByMaster);
+  f.options.master = "127.0.0.1:1";
+  CHECK(findPlaces(f.options).authByMaster);
+  f.options.auth = "munge";
+  CHECK_FALSE(findPlaces(f.options).authByMaster);
+}
+
 TEST_CASE("an address that is none is a usage error that names it", "[cli]") {
   Fixture f;
   f.options.master = "host:port";

@@ -55,6 +55,12 @@ TEST_CASE("an empty cluster says what to do", "[cli]") {
   CHECK_THAT(showGroups(status), Catch::Contains("first job"));
 }
 
+TEST_CASE("busy is no reason where the holder is named", "[cli]") {
+  Sample sample;
+  sample.status.getJobs()[1].setCause("busy");
+  CHECK_THAT(showJobs(sample.status, ""), Catch::Contains("waits for rl/a") && !Catch::Contains("busy"));
+}
+
 TEST_CASE("why tells what a job waits for and who is before it", "[cli]") {
   Sample sample;
   capnp::MallocMessageBuilder message;

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""tsctl against real daemons: looking, acting, taking turns, following events."""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import report  # noqa: E402
+from cluster import Cluster, Programs  # noqa: E402
+
+
+class Tsctl(unittest.TestCase):
+    def cluster(self, **options):
+        c = Cluster(cards=None, **options)
+        self.addCleanup(c.close)
+        c.start()
+        return c
+
+    def ctl(self, cluster, *words, code=0, **options):
+        run = cluster.tsctl(*words, **options)
+        self.assertEqual(run.returncode, code, f"{words}: {run.stdout}{run.stderr}")
+        return run
+
+    def told(self, cluster, *words):
+        return json.loads(self.ctl(cluster, *words, "--json").stdout)
+
+    def test_status_shows_holder_and_waiter_as_table_and_json(self):
+        c = self.cluster(nodes=2)
+        a, b = c.job(job="a"), c.job(job="b")
+        a.acquire()
+        c.queue(b)
+        told = self.told(c, "status")
+        self.assertEqual([(g["name"], g["holders"], g["queue"]) for g in told["groups"]], [("g", ["a"], ["b"])])
+        self.assertEqual({n["name"]: n["state"] for n in told["nodes"]}, {"n1": "up", "n2": "up"})
+        jobs = {j["name"]: j for j in self.told(c, "jobs", "--group", "g")}
+        self.assertEqual((jobs["a"]["phase"], jobs["b"]["place"]), ("holding", 1))
+        self.assertEqual(jobs["a"]["claim"], [{"node": "n1", "devices": [0]}])
+        text = self.ctl(c, "status").stdout
+        self.assertRegex(text, r"2 nodes, 1 group, 2 jobs \(1 holding, 1 waiting\)")
+        self.assertRegex(text, r"(?m)^g/b +waiting .* 1 +n1:0 +waits for g/a$")
+
+    def test_why_names_who_is_before_it(self):
+        c = self.cluster()
+        a, b = c.job(job="a"), c.job(job="b")
+        a.acquire()
+        c.queue(b)
+        text = self.ctl(c, "why", "b").stdout
+        self.assertRegex(text, r"g/b has waited for .* number 1 in the queue of g")
+        self.assertRegex(text, r"before it g/a has held its devices")
+        self.assertEqual(self.told(c, "why", "g/b")["before"][0]["name"], "a")
+        self.assertIn('no job "c"', self.ctl(c, "why", "c", code=1).stderr)
+
+    def test_a_paused_group_grants_nothing_until_it_is_resumed(self):
+        c = self.cluster(master={"any_group": False}, groups={"g": {}})
+        a = c.job(job="a")
+        self.assertEqual(self.ctl(c, "pause", "g").stdout, "group g is paused\n")
+        c.queue(a)
+        self.assertTrue(self.told(c, "status")["groups"][0]["paused"])
+        self.assertIn("tsctl resume", self.ctl(c, "why", "a").stdout)
+        self.assertTrue(a.is_waiting())
+        self.ctl(c, "resume", "g")
+        a.hear_grant()
+        self.assertIn('no group "h"', self.ctl(c, "pause", "h", code=1).stderr)
+
+    def test_a_drained_node_grants_nothing_until_it_is_taken_back(self):
+        c = self.cluster()
+        a = c.job(job="a")
+        self.ctl(c, "drain", "n1")
+        c.queue(a)
+        self.assertEqual(self.told(c, "nodes")[0]["state"], "drained")
+        self.assertTrue(a.is_waiting())
+        self.ctl(c, "undrain", "n1")
+        a.hear_grant()
+        self.assertIn('no node "n9"', self.ctl(c, "drain", "n9", code=1).stderr)
+        self.assertIn("is up", self.ctl(c, "declare-dead", "n1", code=1).stderr)
+
+    def test_a_slice_runs_its_program_during_the_turn_and_passes_its_exit_code_on(self):
+        c = self.cluster()
+        run = self.ctl(c, "slice", "--group", "g", "--job", "s", "--", Programs.ctl, "--json", "jobs")
+        self.assertEqual([(j["name"], j["phase"]) for j in json.loads(run.stdout)], [("s", "holding")])
+        self.ctl(c, "slice", "--group", "g", "--", "sh", "-c", "exit 7", code=7)
+        self.ctl(c, "slice", "--group", "g", "--", "sh", "-c", "kill -9 $$", code=137)
+        self.assertIn("cannot start /nowhere", self.ctl(c, "slice", "--group", "g", "--", "/nowhere", code=1).stderr)
+        c.master.wait_for(r"leave .*job=nowhere")
+        a = c.job(job="a")
+        a.acquire()  # nothing is left behind
+
+    def test_a_slice_that_does_not_get_its_turn_in_time_starts_nothing(self):
+        c = self.cluster()
+        a = c.job(job="a")
+        a.acquire()
+        run = self.ctl(c, "slice", "--group", "g", "--deadline", "50ms", "--", "echo", "ran", code=1)
+        self.assertEqual(run.stdout, "")
+        self.assertIn("TIMED_OUT", run.stderr)
+        c.master.wait_for(r"\bleave .*job=echo")
+        self.assertEqual([j["name"] for j in self.told(c, "jobs") if j["place"]], [])
+
+    def test_run_becomes_the_program_with_its_group_and_job(self):
+        c = self.cluster()
+        run = self.ctl(c, "run", "--group", "g", "--job", "r", "--devices", "0", "--priority", "3", "--",
+                       "sh", "-c", "echo $TIMESLICE_GROUP $TIMESLICE_JOB $TIMESLICE_DEVICES $TIMESLICE_PRIORITY")
+        self.assertEqual(run.stdout, "g r 0 3\n")
+
+    def test_events_are_told_in_order_and_end_with_the_past(self):
+        c = self.cluster()
+        a = c.job(job="a")
+        a.acquire()
+        a.ask("yield")
+        c.master.wait_for(r"slice-ended")
+        lines = [json.loads(line) for line in self.ctl(c, "events", "--json").stdout.splitlines()]
+        verbs = [line["verb"] for line in lines]
+        self.assertLess(verbs.index("join"), verbs.index("grant"))
+        self.assertLess(verbs.index("grant"), verbs.index("yield"))
+        self.assertEqual(sorted(line["at_s"] for line in lines), [line["at_s"] for line in lines])
+        self.assertEqual(self.ctl(c, "events", "--since", "2100-01-01T00:00:00Z").stdout, "")
+
+    def test_following_events_brings_new_ones_as_they_come(self):
+        c = self.cluster()
+        with subprocess.Popen([Programs.ctl, "--master", c.address, "events", "-f"],
+                              stdout=subprocess.PIPE, text=True) as follower:
+            self.addCleanup(follower.kill)
+            c.job(job="late").acquire()
+            for line in follower.stdout:
+                if "grant" in line and "job=late" in line:
+                    break
+            else:
+                self.fail("it ended without the grant")
+            follower.kill()
+
+    def test_evict_ends_a_waiting_job_and_kill_ends_its_processes(self):
+        c = self.cluster()
+        a, b = c.job(job="a"), c.job(job="b")
+        a.acquire()
+        c.queue(b)
+        self.ctl(c, "evict", "b")
+        with self.assertRaisesRegex(Exception, "EVICTED"):
+            b.hear_grant()
+        self.ctl(c, "evict", "g/a", "--kill")
+        self.assertNotEqual(a.process.wait(60), 0)
+
+    def test_a_master_of_another_auth_is_named_with_the_option_that_helps(self):
+        c = self.cluster()
+        run = self.ctl(c, "--auth", "munge", "status", code=1)
+        self.assertIn("--auth", run.stderr)
+        self.ctl(c, "--master", c.master_socket, "status")  # its socket needs neither
+
+    def test_doctor_joins_the_reports_of_node_and_master(self):
+        c = self.cluster()
+        told = self.told(c, "doctor")
+        whats = " | ".join(check["what"] for check in told["checks"])
+        self.assertTrue(told["ok"], whats)
+        self.assertIn("node n1", whats)
+        self.assertIn(f"answers at {c.address}", whats)
+
+
+if __name__ == "__main__":
+    report.main()
