@@ -144,7 +144,7 @@ class Tsctl(unittest.TestCase):
         c = self.cluster()
         run = self.ctl(c, "--auth", "munge", "status", code=1)
         self.assertIn("--auth", run.stderr)
-        self.ctl(c, "--master", c.master_socket, "status")  # its socket needs neither
+        self.ctl(c, "--master", c.master_dir / "master.sock", "status")  # its socket needs neither
 
     def test_doctor_joins_the_reports_of_node_and_master(self):
         c = self.cluster()
