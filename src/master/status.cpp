@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/describe.h"
 #include "wire/status_json.h"
@@ -141,7 +140,7 @@ std::string statusJson(Operators& operators) {
   capnp::MallocMessageBuilder message;
   auto results = message.initRoot<wire::OperatorSession::StatusResults>();
   fillStatus(operators, Actor{.uid = std::nullopt, .mayAll = true}, results);
-  return textOf(toJson(results.asReader()));
+  return statusText(results.asReader());
 }
 
 }  // namespace ts

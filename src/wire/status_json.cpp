@@ -100,6 +100,10 @@ std::string textOf(wire::JobKey::Reader key) {
   return text(key.getGroup()) + "/" + text(key.getName());
 }
 
+std::string statusText(wire::OperatorSession::StatusResults::Reader status) {
+  return textOf(toJson(status));
+}
+
 std::string textOf(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }

@@ -17,6 +17,9 @@ nlohmann::ordered_json toJson(wire::NodeStatus::Reader node);
 nlohmann::ordered_json toJson(wire::EventLine::Reader line);
 nlohmann::ordered_json toJson(wire::Outcome::Reader outcome);
 
+// The whole status on one line: for who serves it and knows no JSON.
+std::string statusText(wire::OperatorSession::StatusResults::Reader status);
+
 // Never throws: what is no UTF-8 is replaced. `indent` as nlohmann's dump: -1 for one line.
 std::string textOf(const nlohmann::ordered_json& json, int indent = -1);
 
