@@ -105,7 +105,8 @@ void Group::saveFinished(Step& s, Job& job, const Order& order, const Outcome& o
   if (m.dead || m.fact.residency == Residency::Saved || o.code == Outcome::Code::Gone) return;
   job.unsavable = true;
   moveFailed(s, job, FaultKind::Save, o);
-  if (job.hasSaved() || job.moving()) setRescue(job, true);
+  // Who is only put back where it came from is saved again by the rescue of whom it makes room for.
+  if (!job.cameIn && (job.hasSaved() || job.moving())) setRescue(job, true);
 }
 
 void Group::restoreFinished(Step& s, Job& job, const Order& order, const Outcome& o) {

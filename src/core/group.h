@@ -123,6 +123,7 @@ private:
   bool freeNow(Job&, Instant now) const;
   void grant(Step&, Job&);
   void giveGrant(Step&, Job&, NodeId, std::vector<RequestId>, Duration waited, const Switch&);
+  void grantAgain(Step&, Job&);
   bool mayEnter(const Participant&, Instant now) const;
   bool closed(const Job&, Instant now) const;
   void enter(Step&, Participant&);
@@ -181,6 +182,7 @@ private:
   void settleHalf(Step&, Job&);
   void setRescue(Job&, bool on);
   void reserveHome(Job&);
+  static void unreserve(Job&);
   void noteIdle(DeviceState&);
   void bringBack(Instant now);
   bool mayPark(const Job&, Instant now) const;

@@ -127,7 +127,7 @@ void Group::on(Step& s, const JobEvicted& e) {
   changed_ = true;
 }
 
-void Group::on(Step&, const FaultCleared& e) {
+void Group::on(Step& s, const FaultCleared& e) {
   Job& job = *roster_.job(e.job);
   job.fault = FaultKind::None;
   job.cause = Cause::None;
@@ -138,6 +138,7 @@ void Group::on(Step&, const FaultCleared& e) {
   for (DeviceState* d : homeOf(job)) noteIdle(*d);
   unsettled_.insert(&job);
   changed_ = true;
+  if (job.slice) grantAgain(s, job);
 }
 
 }  // namespace ts

@@ -30,6 +30,8 @@ void Group::planRescues(Step& s) {
   // Who was there first comes back first.
   std::stable_sort(all.begin(), all.end(),
                    [](const Job* a, const Job* b) { return a->cameIn < b->cameIn; });
+  for (Job* job : all) unreserve(*job);
+  for (Job* job : all) reserveHome(*job);
   for (Job* job : all) {
     if (job->plannedIn != derivation_ && rescues_.count(job)) planRescue(s, *job);
   }

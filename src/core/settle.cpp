@@ -80,19 +80,21 @@ void Group::setRescue(Job& job, bool on) {
   job.rescue = on;
   if (on) {
     rescues_.insert(&job);
-    reserveHome(job);
     if (job.pinned) pin(job, false);
     repeat_ = true;
     return;
   }
   rescues_.erase(&job);
   job.unsavable = false;
-  for (DeviceState* d : job.reserved) {
-    d->rescuer = nullptr;
-    noteIdle(*d);
-  }
-  job.reserved.clear();
+  std::vector<DeviceState*> reserved = job.reserved;
+  unreserve(job);
+  for (DeviceState* d : reserved) noteIdle(*d);
   repeat_ = changed_ = true;
+}
+
+void Group::unreserve(Job& job) {
+  for (DeviceState* d : job.reserved) d->rescuer = nullptr;
+  job.reserved.clear();
 }
 
 void Group::reserveHome(Job& job) {

@@ -235,6 +235,15 @@ void Group::giveGrant(Step& s, Job& job, NodeId node, std::vector<RequestId> req
        std::move(order));
 }
 
+// Where a member was not let go, it is tried once more.
+void Group::grantAgain(Step& s, Job& job) {
+  std::set<NodeId> nodes;
+  for (const auto& [id, m] : job.members) {
+    if (m.quiet() && roster_.up(m.node) && !job.onNode[m.node].locking()) nodes.insert(m.node);
+  }
+  for (NodeId node : nodes) giveGrant(s, job, node, {}, Duration{0}, {});
+}
+
 // "The running slice answers only participants inside its granted claim." Without a gang they "enter at
 // will"; with one "a participant's k-th acquire belongs to the job's k-th slice".
 bool Group::mayEnter(const Participant& p, Instant now) const {

@@ -16,7 +16,7 @@ unsigned fromEnvironment(const char* name, unsigned otherwise) {
   return value ? unsigned(std::stoul(value)) : otherwise;
 }
 
-constexpr unsigned kWalks = 12000;  // for the counts below
+constexpr unsigned kWalks = 14000;
 constexpr unsigned kLength = 500;
 
 // Every event, and every row of the failure table, at least 1,000 times.
@@ -104,7 +104,7 @@ std::string report(unsigned seed, const Walk& walk) {
 
 TEST_CASE("a cluster keeps its promises on random walks", "[core][model]") {
   unsigned first = fromEnvironment("MODEL_SEED", 1);
-  unsigned walks = fromEnvironment("MODEL_WALKS", 3000);
+  unsigned walks = fromEnvironment("MODEL_WALKS", kWalks);
   unsigned length = fromEnvironment("MODEL_LENGTH", kLength);
   Counts counts;
   for (unsigned seed = first; seed < first + walks; ++seed) {

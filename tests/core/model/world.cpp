@@ -20,7 +20,7 @@ std::string ms(Duration d) {
 
 }  // namespace
 
-World::World(unsigned seed, Counts& counts) : counts_(counts), random_(seed), duel_(seed % 4 == 0) {
+World::World(unsigned seed, Counts& counts) : counts_(counts), random_(seed), duel_(seed % 2 == 0) {
   config_.retryFirst = std::chrono::milliseconds(100);
   config_.retryCap = std::chrono::seconds(2);
   config_.recoveryGrace = std::chrono::seconds(1);
