@@ -146,13 +146,13 @@ void Group::grantFinished(Step& s, Job& job, const Order& order, const Outcome& 
   }
   remember(job, o);
   if (o.code == Outcome::Code::Failed) setFault(s, job, FaultKind::Grant, o.cause, o.detail);
-  for (RequestId request : order.requests) {
-    auto it = roster_.requests.find(request);
-    if (it == roster_.requests.end()) continue;  // gone, or already refused
-    Participant& p = *it->second;
-    if (p.stand != Participant::Stand::In || p.request != request) continue;
-    s.out.push_back(Refuse{request, job.cause, job.id, o.need, o.free, o.detail});
+  for (auto& [id, p] : job.participants) {
+    bool asked = std::count(order.requests.begin(), order.requests.end(), p.request) > 0;
+    if (!asked || p.stand == Participant::Stand::Waiting) continue;
+    // Not answered by its node, also if the slice was ended meanwhile. Who gave up has no request any more.
+    s.out.push_back(Refuse{p.request, job.cause, job.id, o.need, o.free, o.detail});
     leaveSlice(s, p);
+    p.request = {};
   }
 }
 

@@ -1,6 +1,7 @@
 // From acquire to yield: who waits, who is in a slice, when it ends.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "deadlock.h"
 #include "group.h"
@@ -286,7 +287,7 @@ void Group::leaveSlice(Step& s, Participant& p) {
   Job& job = *p.job;
   if (!job.slice) return;
   if (p.stand == Participant::Stand::In) {
-    roster_.requests.erase(p.request);
+    roster_.requests.erase(std::exchange(p.request, RequestId{}));
     p.stand = Participant::Stand::Out;
     p.done = job.slice->epoch;
     --job.slice->in;

@@ -167,14 +167,15 @@ std::string World::why(JobId job) const {
 bool World::stale(Device device) const {
   auto hold = holds_.find(device);
   if (hold == holds_.end() || !hold->second.recovered) return false;
-  return !claims(hold->second.job, device) || !anybodyIn(hold->second.job);
+  return !claims(hold->second.job, device) || !anybodyIn(hold->second);
 }
 
-bool World::anybodyIn(JobId job) const {
+bool World::anybodyIn(const Hold& hold) const {
   return std::any_of(people_.begin(), people_.end(), [&](const auto& e) {
     const Node& node = nodes_.at(e.second.node);
-    bool lost = node.link == Link::Dead || node.lost.count(job);
-    return e.second.job == job && e.second.stand == Stand::In && !lost;
+    bool lost = node.link == Link::Dead || node.lost.count(hold.job);
+    bool in = e.second.stand == Stand::In && e.second.epoch == hold.epoch;
+    return e.second.job == hold.job && in && !lost;
   });
 }
 

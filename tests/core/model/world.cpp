@@ -170,8 +170,9 @@ void World::obey(const Action& action) {
     open(*a, "grant");
   } else if (const auto* a = std::get_if<EndSlice>(&action)) {
     for (auto& [device, hold] : holds_) {
-      bool its = device.node == a->node && hold.job == a->job && hold.epoch == a->epoch;
-      if (its) hold = {};
+      bool its = hold.job == a->job && hold.epoch == a->epoch;
+      // A slice of an earlier master that is void at one node is void.
+      if (its && (device.node == a->node || hold.recovered)) hold = {};
     }
     open(*a, "end-slice");
   } else if (const auto* a = std::get_if<Discard>(&action)) {

@@ -161,7 +161,7 @@ private:
   bool sends(JobId incoming, JobId job) const;
   bool stale(Device device) const;
   std::string why(JobId job) const;
-  bool anybodyIn(JobId job) const;
+  bool anybodyIn(const Hold& hold) const;
   bool claims(JobId job, Device device) const;
   bool switching(JobId job) const;
   bool anySaved(JobId job) const;
