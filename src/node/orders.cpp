@@ -160,7 +160,6 @@ Outcome Orders::ended(std::uint64_t serial, Outcome outcome) {
   if (r.late) r.late->fulfill(Outcome(outcome));
   // Whoever lost its connection meanwhile repeats the order and is answered from the record.
   if (isOurs && r.owed == session_) tellFinished(id, outcome);
-  if (r.late) r.late->fulfill(Outcome(outcome));
   return outcome;
 }
 
