@@ -15,7 +15,8 @@ std::string digits(std::uint64_t n) {
 
 }  // namespace
 
-// --- things that break -----------------------------------------------------------------------------
+// --- things that break
+// -----------------------------------------------------------------------------
 
 int World::troubles() const {
   int n = 0;
@@ -132,7 +133,8 @@ void World::report(NodeId id) {
   }
   for (auto& [personId, p] : people_) {
     if (p.node != id) continue;
-    send(ParticipantJoined{p.id, p.job, p.node, p.process, p.devices}, "rejoin " + p.name + why(p.job));
+    send(ParticipantJoined{p.id, p.job, p.node, p.process, p.devices},
+         "rejoin " + p.name + why(p.job));
   }
   for (auto& [thingId, t] : things_) {
     if (t.node != id) continue;
@@ -154,7 +156,8 @@ void World::report(NodeId id) {
   }
 }
 
-// --- people and things that come and go ------------------------------------------------------------
+// --- people and things that come and go
+// ------------------------------------------------------------
 
 void World::people(unsigned whom, unsigned how) {
   if (how % 3 == 0) {
@@ -213,8 +216,8 @@ void World::things(unsigned whom, unsigned how) {
     // ... on a device outside the claim
     Device more{t->node, jobs_.at(t->job).group == GroupId(2) ? 2U : how / 16 % 2};
     if (std::count(t->fact.devices.begin(), t->fact.devices.end(), more)) return;
-    t->fact.devices.insert(
-        std::upper_bound(t->fact.devices.begin(), t->fact.devices.end(), more), more);
+    t->fact.devices.insert(std::upper_bound(t->fact.devices.begin(), t->fact.devices.end(), more),
+                           more);
     ++counts_["row a device is used outside a slice"];
   } else if (kind == 7 && how % 32 == 7 && r == Residency::Quiet) {
     r = Residency::Faulted;
@@ -278,7 +281,8 @@ void World::endIfEmpty(JobId job) {
   jobs_.erase(job);
 }
 
-// --- operators and masters -------------------------------------------------------------------------
+// --- operators and masters
+// -------------------------------------------------------------------------
 
 void World::operators(unsigned whom, unsigned how) {
   switch (how % 5) {
@@ -342,7 +346,8 @@ void World::restart(unsigned how) {
     bool lost = nodes_.at(p.node).link == Link::Dead || nodes_.at(p.node).lost.count(p.job);
     if (p.stand != Stand::In || lost) continue;
     for (const auto& [otherId, other] : people_) {
-      bool gone = nodes_.at(other.node).link == Link::Dead || nodes_.at(other.node).lost.count(p.job);
+      bool gone =
+          nodes_.at(other.node).link == Link::Dead || nodes_.at(other.node).lost.count(p.job);
       if (other.job != p.job || gone) continue;
       for (const Device& d : other.devices) {
         if (holds_[d].epoch < p.epoch) holds_[d] = {p.job, p.epoch, true};
@@ -367,7 +372,8 @@ void World::restart(unsigned how) {
   }
 }
 
-// --- the end of a walk -----------------------------------------------------------------------------
+// --- the end of a walk
+// -----------------------------------------------------------------------------
 
 void World::drain() {
   draining_ = true;
@@ -460,11 +466,13 @@ void World::drain() {
   }
   for (const auto& [request, person] : asked_) {
     const Person& p = people_.at(person);
-    if (!incomplete(p.job)) throw Broken("a waiter is forgotten in the end: " + p.name + why(p.job));
+    if (!incomplete(p.job))
+      throw Broken("a waiter is forgotten in the end: " + p.name + why(p.job));
   }
   for (auto& [id, p] : people_) {
     const Job& j = jobs_.at(p.job);
-    if (!j.wasGranted && !j.evicted && !j.killed && !incomplete(p.job)) throw Broken(text(p.job) + " is never granted" + why(p.job));
+    if (!j.wasGranted && !j.evicted && !j.killed && !incomplete(p.job))
+      throw Broken(text(p.job) + " is never granted" + why(p.job));
   }
 }
 

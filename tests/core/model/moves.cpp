@@ -28,10 +28,12 @@ void World::make(const Move& m) {
   restart(m.how);
 }
 
-// --- turns -----------------------------------------------------------------------------------------
+// --- turns
+// -----------------------------------------------------------------------------------------
 
 void World::acquire(unsigned whom, bool tryOnly) {
-  Person* p = pick(people_, whom, [&](const Person& x) { return x.stand == Stand::Out && up(x.node); });
+  Person* p =
+      pick(people_, whom, [&](const Person& x) { return x.stand == Stand::Out && up(x.node); });
   if (!p) return;
   p->request = RequestId(++requests_);
   p->stand = Stand::Waiting;
@@ -55,8 +57,9 @@ void World::cancel(unsigned whom) {
   bool last = std::none_of(people_.begin(), people_.end(), [&](const auto& e) {
     return e.second.job == p->job && e.second.id != p->id && e.second.stand == Stand::Waiting;
   });
-  if (last && switching(p->job)) ++counts_[anySaved(p->job) ? "row last call ends after the first save"
-                                                           : "row last call ends before the first save"];
+  if (last && switching(p->job))
+    ++counts_[anySaved(p->job) ? "row last call ends after the first save"
+                               : "row last call ends before the first save"];
   p->stand = Stand::Out;
   asked_.erase(p->request);
   promised_.erase(p->request);
@@ -69,14 +72,16 @@ void World::yield(unsigned whom, unsigned how) {
     if (p) send(Yielded{p->id, {0, 1}}, "yield " + p->name + " epoch=0.1");
     return;
   }
-  Person* p = pick(people_, whom, [&](const Person& x) { return x.stand == Stand::In && up(x.node); });
+  Person* p =
+      pick(people_, whom, [&](const Person& x) { return x.stand == Stand::In && up(x.node); });
   if (!p) return;
   p->stand = Stand::Out;
   send(Yielded{p->id, p->epoch}, "yield " + p->name + " epoch=" + ts::text(p->epoch));
 }
 
 bool World::switching(JobId job) const {
-  return std::any_of(rooms_.begin(), rooms_.end(), [&](const auto& r) { return r.first.second == job; });
+  return std::any_of(rooms_.begin(), rooms_.end(),
+                     [&](const auto& r) { return r.first.second == job; });
 }
 
 // Whether something that the switch of `job` sends out has gone, or is going.
@@ -94,7 +99,8 @@ bool World::anySaved(JobId job) const {
   return false;
 }
 
-// --- orders ----------------------------------------------------------------------------------------
+// --- orders
+// ----------------------------------------------------------------------------------------
 
 void World::answer(unsigned whom, unsigned how) {
   std::vector<std::size_t> ready;
@@ -159,7 +165,8 @@ Outcome::Code World::fate(const Open& order, unsigned how) const {
   bool undone = order.verb == "save" && rooms_.count({order.node, order.job}) > 0;
   if (undone) return dice < 16 ? Code::Failed : Code::Ok;
   if (order.verb == "save" && half) return dice < 16 ? Code::Failed : Code::Ok;
-  if (order.verb == "prepare") return dice < 3 ? Code::Refused : dice == 3 ? Code::Failed : Code::Ok;
+  if (order.verb == "prepare")
+    return dice < 3 ? Code::Refused : dice == 3 ? Code::Failed : Code::Ok;
   if (order.verb == "restore") return dice < 5 ? Code::Refused : dice < 9 ? Code::Failed : Code::Ok;
   if (order.verb == "save") return dice < 2 ? Code::Failed : dice == 2 ? Code::Refused : Code::Ok;
   if (order.verb == "quiesce") return dice < 2 ? Code::Failed : Code::Ok;
@@ -198,8 +205,9 @@ Outcome World::apply(const Open& order, Outcome::Code code, unsigned how) {
     }
     o.members.push_back(t.fact);
   }
-  if (!ok) o.cause = order.verb == "restore" && code == Outcome::Code::Refused ? Cause::NoDeviceMemory
-                                                                             : Cause::DriverError;
+  if (!ok)
+    o.cause = order.verb == "restore" && code == Outcome::Code::Refused ? Cause::NoDeviceMemory
+                                                                        : Cause::DriverError;
   o.lasting = code == Outcome::Code::Failed && how % 7 == 1 && order.verb != "release";
   return o;
 }
