@@ -30,9 +30,9 @@ def parse():
     parser.add_argument('--json', action='store_true', help='end with one JSON object')
     parser.add_argument('--device', choices=['auto', 'simgpu', 'cuda'], default='auto',
                         help='which cards [auto: the real one if there is one]')
-    parser.add_argument('--steps', type=int, metavar='N', help='training steps [24; 20 on a real card]')
+    parser.add_argument('--steps', type=int, metavar='N', help='training steps [20]')
     parser.add_argument('--scale', type=float, metavar='X',
-                        help='factor of all times [0.02; 0.04 on a real card]')
+                        help='factor of all times [1/60; 1/25 on a real card]')
     parser.add_argument('--card-mib', type=int, metavar='N',
                         help='memory per card; on a real card what is left free [96; 2048]')
     parser.add_argument('--job-mib', type=int, metavar='N',
@@ -62,8 +62,8 @@ class MainJob:
         if args.device == 'cuda' and not gpus:
             raise Failed('--device cuda: no CUDA driver that finds a GPU here')
         self.real = gpus is not None
-        self.scale = args.scale or (0.04 if self.real else 0.02)
-        self.steps = args.steps or (20 if self.real else 24)
+        self.scale = args.scale or (1 / 25 if self.real else 1 / 60)
+        self.steps = args.steps or 20
         self.card_bytes = (args.card_mib or (2048 if self.real else 96)) * MIB
         self.job_bytes = args.job_mib * MIB if args.job_mib else self.card_bytes * 6 // 10
         self.tsdemo = os.path.join(args.build, 'tools/demo/tsdemo')

@@ -23,7 +23,7 @@ def step_s():
 def describe(scale, real_card):
     phases = ' + '.join(f'{name} {seconds:g}' for name, seconds in GPU_S.items())
     lines = [
-        f'One factor for all times: 1/{1 / scale:g} of a measured workload.',
+        f'One factor for all times: 1/{round(1 / scale, 2):g} of a measured workload.',
         f'  GPU     {gpu_s():.1f} s a step: {phases}',
         '          (PPO on GSM8K, 0.5B model, veRL on one H100)',
         f'  reward  {REWARD_S:.0f} s a step: 64 code samples in sandboxes; the GPU is not used',
