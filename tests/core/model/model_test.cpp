@@ -1,10 +1,8 @@
-// Random walks over a cluster, checked against the promises of the design. A failure prints its
-// seed and the shortest script found that shows it.
+// Random walks over a cluster, checked against the promises of the design. A failure prints its seed and
+// the shortest script found that shows it.
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
-#include <random>
 #include <string>
 
 #include "world.h"
@@ -21,65 +19,27 @@ unsigned fromEnvironment(const char* name, unsigned otherwise) {
 constexpr unsigned kWalks = 14000;
 constexpr unsigned kLength = 500;
 
-// Walks that still break a promise: faults of the core that are known and not mended yet. A walk
-// that keeps its promises again must leave this list.
-const std::map<unsigned, const char*> kKnownToBreak{
-    {7161, "a second slice of G, after three restarts of the master in a row"},
-    {8028, "a waiter is forgotten: C1"}};
-
 // Every event, and every row of the failure table, at least 1,000 times.
-const std::vector<std::string> kMustHappen{"event joins",
-                                           "event reports",
-                                           "event suspect",
-                                           "event dead",
-                                           "event drain",
-                                           "event undrain",
-                                           "event job",
-                                           "event ended",
-                                           "event join",
-                                           "event left",
-                                           "event member",
-                                           "event seen",
-                                           "event died",
-                                           "event cleared",
-                                           "event acquire",
-                                           "event cancel",
-                                           "event yield",
-                                           "event in-slice",
-                                           "event ok",
-                                           "event refuse",
-                                           "event fail",
-                                           "event gone",
-                                           "event late",
-                                           "event pass",
-                                           "event pause",
-                                           "event resume",
-                                           "event evict",
-                                           "event clear",
-                                           "event master-restarts",
-                                           "row prepare refused",
-                                           "row quiesce fails",
-                                           "row overdue quiesce",
-                                           "row save fails before the commit point",
-                                           "row I cannot be saved again",
-                                           "row overdue save",
-                                           "row restore lacks memory",
-                                           "row restore fails",
-                                           "row faulted(restore)",
-                                           "row last call ends before the first save",
-                                           "row last call ends after the first save",
-                                           "row a node cannot complete a grant",
-                                           "row a member dies",
-                                           "row a member dies in mid-switch",
-                                           "row the last member dies",
-                                           "row a target dies under a call",
-                                           "row overdue",
-                                           "row a device is used outside a slice",
-                                           "row a saved job is brought back unasked",
-                                           "row node suspect",
-                                           "row node dead",
-                                           "row node returns from the dead",
-                                           "row holder's connection lost"};
+const std::vector<std::string> kMustHappen{
+    "event joins", "event reports", "event suspect", "event dead", "event drain", "event undrain",
+    "event job", "event ended", "event join", "event left", "event member", "event seen",
+    "event died", "event cleared", "event acquire", "event cancel", "event yield", "event in-slice",
+    "event ok", "event refuse", "event fail", "event gone", "event late", "event pass",
+    "event pause", "event resume", "event evict", "event clear", "event master-restarts",
+    "row prepare refused",
+    "row quiesce fails", "row overdue quiesce",
+    "row save fails before the commit point", "row I cannot be saved again", "row overdue save",
+    "row restore lacks memory",
+    "row restore fails", "row faulted(restore)",
+    "row last call ends before the first save", "row last call ends after the first save",
+    "row a node cannot complete a grant",
+    "row a member dies", "row a member dies in mid-switch", "row the last member dies",
+    "row a target dies under a call",
+    "row overdue",
+    "row a device is used outside a slice",
+    "row a saved job is brought back unasked",
+    "row node suspect", "row node dead", "row node returns from the dead",
+    "row holder's connection lost"};
 
 using Walk = std::vector<Move>;
 
@@ -150,13 +110,6 @@ TEST_CASE("a cluster keeps its promises on random walks", "[core][model]") {
   for (unsigned seed = first; seed < first + walks; ++seed) {
     Walk walk = makeWalk(seed, length);
     Result result = run(seed, walk, counts);
-    auto known = kKnownToBreak.find(seed);
-    if (length == kLength && known != kKnownToBreak.end()) {
-      INFO("seed " << seed << " is listed as known to break: " << known->second);
-      CHECK_FALSE(result.broken.empty());
-      std::printf("KNOWN TO BREAK, seed %u: %s\n", seed, result.broken.c_str());
-      continue;
-    }
     if (result.broken.empty()) continue;
     if (fromEnvironment("MODEL_GOON", 0) == 0) FAIL(report(seed, walk));
     std::printf("seed %u: %s\n", seed, result.broken.c_str());
