@@ -31,7 +31,7 @@ protected:
   kj::Promise<void> finished(FinishedContext context) override;
 
 private:
-  void alive();  // throws when this session has been replaced
+  void alive();  // throws when a later session has replaced it
 
   Shell& shell_;
   NodeRecord& node_;

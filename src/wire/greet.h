@@ -42,7 +42,7 @@ struct NodeHello {
 };
 struct NodeEntry {
   wire::NodeSession::Client session;
-  Generation generation;  // of this session: to be remembered before the first order is obeyed
+  Generation generation;  // to be remembered before the first order is obeyed
   std::uint64_t heartbeatUs = 0;
 };
 // Refuses a master whose generation is older than `highest`, or equal with another id.
