@@ -33,11 +33,6 @@ std::vector<DeviceState*> DeviceTable::at(const Devices& ids) {
   return all;
 }
 
-DeviceState* DeviceTable::find(Device id) {
-  auto it = devices_.find(id);
-  return it == devices_.end() ? nullptr : &it->second;
-}
-
 const DeviceState* DeviceTable::foreign(const std::vector<DeviceState*>& devices, GroupId group) {
   auto at = std::find_if(devices.begin(), devices.end(), [&](const DeviceState* d) {
     return d->claims > 0 && d->owner != group;

@@ -46,7 +46,6 @@ class DeviceTable {
 public:
   DeviceState& at(Device id);
   std::vector<DeviceState*> at(const Devices& ids);
-  DeviceState* find(Device id);
 
   // Claims for a group, if every device is free or its own; otherwise changes nothing and names one
   // that is not.

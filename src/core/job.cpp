@@ -49,10 +49,4 @@ bool Job::hasOn() const {
                      [](const auto& m) { return m.second.on() && m.second.ours(); });
 }
 
-bool Job::hasBooking() const {
-  return std::any_of(onNode.begin(), onNode.end(), [](const auto& n) {
-    return n.second.booking != OnNode::Booking::None;
-  });
-}
-
 }  // namespace ts

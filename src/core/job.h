@@ -163,7 +163,6 @@ struct Job {
   bool hasOn() const;
   bool whole() const { return !hasSaved() || !hasOn(); }
   bool runs(const Member& member) const;
-  bool hasBooking() const;
 };
 
 }  // namespace ts
