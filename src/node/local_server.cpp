@@ -249,6 +249,7 @@ kj::AutoCloseFd inheritedListener() {
   KJ_REQUIRE(std::atoi(count) == 1, "systemd passed several sockets; one is wanted", count);
   KJ_SYSCALL(::fcntl(kFirstInherited, F_SETFD, FD_CLOEXEC));
   KJ_SYSCALL(::fcntl(kFirstInherited, F_SETFL, O_NONBLOCK));
+  wantCredentials(kFirstInherited);  // and PassCredentials=yes in the socket unit, for who came before
   return kj::AutoCloseFd(kFirstInherited);
 }
 

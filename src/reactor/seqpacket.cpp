@@ -25,15 +25,14 @@ sockaddr_un addressOf(const std::string& path) {
   return address;
 }
 
+// Credentials are asked for before anybody can connect: the kernel gives an accepted socket the
+// listener's wish, and a message sent before the wish was known would come from pid 0.
 kj::AutoCloseFd newSocket() {
   int fd;
   KJ_SYSCALL(fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  return kj::AutoCloseFd(fd);
-}
-
-void wantCredentials(int fd) {
-  int on = 1;
-  KJ_SYSCALL(::setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on));
+  kj::AutoCloseFd owned(fd);
+  wantCredentials(fd);
+  return owned;
 }
 
 // A blocking connect() waits for room in the backlog as long as a send would.
@@ -75,6 +74,11 @@ void takeControl(msghdr& message, Packet& packet) {
 
 }  // namespace
 
+void wantCredentials(int fd) {
+  int on = 1;
+  KJ_SYSCALL(::setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on));
+}
+
 kj::AutoCloseFd listenSeqpacket(const std::string& path, mode_t mode) {
   sockaddr_un address = addressOf(path);
   removeStale(path);
@@ -88,11 +92,7 @@ kj::AutoCloseFd listenSeqpacket(const std::string& path, mode_t mode) {
 std::optional<kj::AutoCloseFd> acceptSeqpacket(int listener) {
   while (true) {
     int fd = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd >= 0) {
-      kj::AutoCloseFd owned(fd);
-      wantCredentials(fd);
-      return owned;
-    }
+    if (fd >= 0) return kj::AutoCloseFd(fd);
     if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
     if (errno != EINTR && errno != ECONNABORTED) KJ_FAIL_SYSCALL("accept4", errno);
   }
@@ -108,7 +108,6 @@ int connectSeqpacket(const std::string& path, kj::AutoCloseFd& out,
     rc = ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address);
   } while (rc != 0 && errno == EINTR);
   if (rc != 0) return errno;
-  wantCredentials(fd);
   KJ_SYSCALL(::fcntl(fd, F_SETFL, O_NONBLOCK));
   out = kj::mv(fd);
   return 0;

@@ -49,6 +49,23 @@ TEST_CASE("each message comes whole and with the sender's credentials", "[reacto
   CHECK_FALSE(two.truncated);
 }
 
+TEST_CASE("a message sent before the accept has its sender", "[reactor]") {
+  test::TempDir dir;
+  kj::AutoCloseFd listener = listenSeqpacket(dir / "node.sock", 0666);
+  kj::AutoCloseFd client;
+  REQUIRE(connectSeqpacket(dir / "node.sock", client) == 0);
+  REQUIRE(sendPacket(client, "early", 5) == Sent::Yes);
+  kj::AutoCloseFd server(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  int wanted = 0;
+  socklen_t size = sizeof wanted;
+  REQUIRE(::getsockopt(server, SOL_SOCKET, SO_PASSCRED, &wanted, &size) == 0);
+  CHECK(wanted == 1);  // from the first moment on: no gap between accept and asking
+  char buffer[64];
+  Packet early = receivePacket(server, buffer, sizeof buffer);
+  REQUIRE(early.from);
+  CHECK(early.from->pid == ::getpid());
+}
+
 TEST_CASE("an empty message is not the end, and the end is the end", "[reactor]") {
   Pair p;
   char buffer[8];
@@ -130,7 +147,8 @@ TEST_CASE("a stale socket file is replaced, a live one and a plain file are not"
   std::string file = dir / "file";
   std::ofstream(file) << "x";
   CHECK_THROWS_WITH(listenSeqpacket(file, 0600), Catch::Contains("no socket"));
-  CHECK_THROWS_WITH(listenSeqpacket(std::string(200, 'x'), 0600), Catch::Contains("1 to 107 bytes"));
+  CHECK_THROWS_WITH(listenSeqpacket(std::string(200, 'x'), 0600),
+                    Catch::Contains("1 to 107 bytes"));
 }
 
 TEST_CASE("a server on the loop hears connections and messages through watches", "[reactor]") {
