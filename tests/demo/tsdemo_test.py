@@ -80,7 +80,8 @@ class OnSimulatedCards(unittest.TestCase):
         self.assertNotEqual(fast["digest"], self.result(self.start(*words, "--seed", 2))["digest"])
 
     def test_a_phase_keeps_the_card_busy_as_long_as_the_workload_says(self):
-        run = self.result(self.start("--json", "--steps", 2, "--time-scale", 0.005))
+        words = ["--json", "--steps", 2, "--ballast-bytes", "8MiB", "--time-scale", 0.005]
+        run = self.result(self.start(*words))
         self.assertGreaterEqual(run["busy_s"], 2 * 66.3 * 0.005)
         self.assertGreaterEqual(run["wall_s"], 2 * (66.3 + 0.95 * 77) * 0.005)
 

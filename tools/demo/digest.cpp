@@ -13,12 +13,12 @@ void Digest::absorbMemory(std::uint64_t atLeastNs) {
   const auto blocks = device_.blocks();
   const auto larger = [](const auto& a, const auto& b) { return a.count < b.count; };
   const auto largest = std::max_element(blocks.begin(), blocks.end(), larger);
-  const std::uint64_t quarter = atLeastNs / 4;
+  const std::uint64_t share = atLeastNs / 4 / blocks.size();  // of each but the largest and the sum
   std::uint64_t salt = 0;
   for (const Device::Block& block : blocks) {
     salt += std::uint64_t{1} << 40;  // farther apart than any two words of a block
     if (block.words == sum_.data) continue;
-    const std::uint64_t ns = &block == &*largest ? 3 * quarter : quarter / blocks.size();
+    const std::uint64_t ns = &block == &*largest ? atLeastNs - share * (blocks.size() - 2) : share;
     device_.run("demo_digest", DigestArgs{.extent = {ns, regionThreads(block.count), 0},
                                           .words = block.words,
                                           .count = block.count,

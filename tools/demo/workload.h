@@ -11,7 +11,7 @@ namespace demo {
 struct Row {
   double generate = 17.9;  // rollouts: demo_sample
   double reference = 5.4;  // log-probabilities under the reference: demo_score
-  double values = 5.7;     // demo_digest, demo_advantage, demo_ballast
+  double values = 5.7;     // demo_digest, demo_advantage, demo_ballast (none without ballast)
   double critic = 16.5;    // demo_gradient, demo_reduce, demo_adam; with the actor
   double actor = 20.8;
   double reward = 77;          // 64 code samples in sandboxes; no GPU
