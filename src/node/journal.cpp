@@ -3,16 +3,19 @@
 #include <fcntl.h>
 #include <kj/debug.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 namespace ts::node {
 namespace {
 
-constexpr std::size_t kCompactAbove = 1 << 20;
+constexpr std::size_t kRoom = 1 << 20;  // bytes between two compactions at least
 
 // A step is a line per change and a last line "." that makes it valid.
 std::string encode(const std::vector<Records::Change>& changes) {
@@ -54,12 +57,28 @@ std::string readAll(int fd) {
   }
 }
 
-void writeAll(int fd, std::string_view text) {
-  while (!text.empty()) {
-    ssize_t n;
-    KJ_SYSCALL(n = ::write(fd, text.data(), text.size()));
-    text.remove_prefix(std::size_t(n));
+class Unmap final : public kj::ArrayDisposer {
+  void disposeImpl(void* first, std::size_t, std::size_t bytes, std::size_t,
+                   void (*)(void*)) const override {
+    ::munmap(first, bytes);
   }
+};
+
+// The file's first `bytes`, in memory and on the disk from now on.
+kj::Array<char> mapped(int fd, std::size_t bytes) {
+  static const Unmap unmap;
+  if (int error = ::posix_fallocate(fd, 0, off_t(bytes)); error != 0) {
+    KJ_FAIL_SYSCALL("posix_fallocate", error, "no room for the journal", bytes);
+  }
+  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+  if (at == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, bytes);
+  return kj::Array<char>(static_cast<char*>(at), bytes, unmap);
+}
+
+// The first byte is what makes the step count: a kill before it leaves zero there, where reading ends.
+void write(char* at, std::string_view text) {
+  std::memcpy(at + 1, text.data() + 1, text.size() - 1);
+  std::atomic_ref(*at).store(text[0], std::memory_order_release);
 }
 
 void makeDirectories(const std::string& path) {
@@ -80,6 +99,7 @@ std::string escaped(std::string_view text) {
   for (char c : text) {
     if (c == '\t') out += "%09";
     else if (c == '\n') out += "%0a";
+    else if (c == '\0') out += "%00";
     else if (c == '%') out += "%25";
     else out += c;
   }
@@ -95,7 +115,7 @@ std::string unescaped(std::string_view text) {
       out += text[i];
       continue;
     }
-    out += code == "09" ? '\t' : code == "0a" ? '\n' : '%';
+    out += code == "09" ? '\t' : code == "0a" ? '\n' : code == "00" ? '\0' : '%';
     i += 2;
   }
   return out;
@@ -124,10 +144,9 @@ void Journal::load() {
   auto path = directory_ + "/journal";
   int fd;
   KJ_SYSCALL(fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), path.c_str());
-  file_ = kj::AutoCloseFd(fd);
-  auto text = readAll(file_);
+  auto text = readAll(kj::AutoCloseFd(fd));
   std::vector<Change> step;
-  for (auto line : lines(text)) {
+  for (auto line : lines(std::string_view(text).substr(0, text.find('\0')))) {
     if (line == ".") {
       values_.keep(step);
       step.clear();
@@ -135,23 +154,22 @@ void Journal::load() {
       step.push_back(decodeLine(line));
     }
   }
-  compact();  // also drops a step that was cut short
+  compact(0);  // also drops a step that was cut short
 }
 
 void Journal::keep(const std::vector<Change>& changes) {
-  append(encode(changes));
+  auto text = encode(changes);
+  if (text.size() > room_.size() - used_) compact(text.size());
+  append(text);
   values_.keep(changes);
-  if (size_ > kCompactAbove && size_ > 2 * atCompact_) compact();
 }
 
-void Journal::append(const std::string& text) {
-  ssize_t n;
-  KJ_SYSCALL(n = ::pwrite(file_, text.data(), text.size(), off_t(size_)));
-  KJ_REQUIRE(std::size_t(n) == text.size(), "no room for the journal", directory_.c_str(), n);
-  size_ += text.size();
+void Journal::append(std::string_view text) {
+  write(room_.begin() + used_, text);
+  used_ += text.size();
 }
 
-void Journal::compact() {
+void Journal::compact(std::size_t roomFor) {
   auto fresh = directory_ + "/journal.new";
   int fd;
   KJ_SYSCALL(fd = ::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600),
@@ -160,10 +178,11 @@ void Journal::compact() {
   std::vector<Change> everything;
   for (const auto& [name, value] : values_.all()) everything.push_back({name, value, false});
   auto text = encode(everything);
-  writeAll(file, text);
+  auto room = mapped(file, 2 * text.size() + roomFor + kRoom);
+  write(room.begin(), text);
   KJ_SYSCALL(::rename(fresh.c_str(), (directory_ + "/journal").c_str()));
-  file_ = kj::mv(file);
-  size_ = atCompact_ = text.size();
+  room_ = kj::mv(room);
+  used_ = text.size();
 }
 
 }  // namespace ts::node

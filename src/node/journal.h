@@ -1,6 +1,7 @@
 // What a node must not forget when it is killed: named values in an append-only file on tmpfs.
 #pragma once
 
+#include <kj/array.h>
 #include <kj/io.h>
 
 #include <map>
@@ -38,8 +39,10 @@ private:
   std::map<std::string, std::string> values_;
 };
 
-// One write(2) per step, no fsync: it has to outlive the process, not the machine. A step cut short is
-// dropped when the file is read again. Only one process may have a directory's journal open.
+// A step is a copy into the mapped file, no system call and no fsync: it has to outlive the process, not
+// the machine. A step cut short is dropped when the file is read again. The file's room is allocated
+// ahead, so a full disk is an error of the call that needs more room and never a SIGBUS. Only one
+// process may have a directory's journal open. Throws kj::Exception.
 class Journal final : public Records {
 public:
   explicit Journal(std::string directory);  // made if it is not there; throws when it cannot be used
@@ -48,18 +51,17 @@ public:
 
 private:
   void load();
-  void append(const std::string& text);
-  void compact();
+  void append(std::string_view text);
+  void compact(std::size_t roomFor);
 
   std::string directory_;
   kj::AutoCloseFd lock_;
-  kj::AutoCloseFd file_;
-  std::size_t size_ = 0;      // of the file
-  std::size_t atCompact_ = 0;  // its size after the last compaction
+  kj::Array<char> room_;  // the mapped file; what is not used is zero
+  std::size_t used_ = 0;
   MemoryRecords values_;
 };
 
-// Texts as one line: tab, newline and percent are written as %09, %0a, %25.
+// Texts as one line: tab, newline, zero and percent are written as %09, %0a, %00, %25.
 std::string escaped(std::string_view text);
 std::string unescaped(std::string_view text);
 

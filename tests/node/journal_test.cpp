@@ -13,6 +13,12 @@ namespace {
 
 std::string fileOf(const TempDir& dir) { return dir / "journal"; }
 
+std::string contentOf(const TempDir& dir) {  // without the room that is kept ahead
+  std::ifstream in(fileOf(dir));
+  std::string all(std::istreambuf_iterator<char>(in), {});
+  return all.substr(0, all.find('\0'));
+}
+
 }  // namespace
 
 TEST_CASE("a journal is read back as it was left", "[node]") {
@@ -36,8 +42,7 @@ TEST_CASE("a step that was cut short counts for nothing, wherever it was cut", "
     Journal j(dir.path());
     j.put("first", "1");
     j.keep({{"second", "2", false}, {"third", "3", false}, {"first", "", true}});
-    std::ifstream in(fileOf(dir));
-    whole.assign(std::istreambuf_iterator<char>(in), {});
+    whole = contentOf(dir);
   }
   auto stepAt = whole.find("=second");
   REQUIRE(stepAt != std::string::npos);
@@ -48,6 +53,33 @@ TEST_CASE("a step that was cut short counts for nothing, wherever it was cut", "
     CHECK(j.all().contains("third") == complete);
     CHECK(j.all().contains("first") == !complete);
   }
+}
+
+TEST_CASE("a step of which only the end was copied counts for nothing", "[node]") {
+  TempDir dir;
+  {
+    Journal j(dir.path());
+    j.put("first", "1");
+    j.put("second", "2");
+  }
+  auto content = contentOf(dir);
+  content[content.find("=second")] = '\0';
+  std::ofstream(fileOf(dir)) << content;
+  Journal j(dir.path());
+  CHECK(j.all() == std::map<std::string, std::string>{{"first", "1"}});
+}
+
+TEST_CASE("a step larger than the room that is left is kept whole", "[node]") {
+  TempDir dir;
+  std::string large(5u << 20, 'x');
+  {
+    Journal j(dir.path());
+    j.put("small", "1");
+    j.put("large", large);
+  }
+  Journal again(dir.path());
+  CHECK(again.all().at("small") == "1");
+  CHECK(again.all().at("large") == large);
 }
 
 TEST_CASE("a journal does not grow without end", "[node]") {
