@@ -10,6 +10,7 @@
 
 #include "core/ids.h"
 #include "timeslice.capnp.h"
+#include "wire/kept_answers.h"
 
 namespace ts {
 
@@ -39,6 +40,8 @@ public:
   // Owns a promise for as long as the session lives.
   void keep(kj::Promise<void> promise) { tasks_->add(kj::mv(promise)); }
 
+  KeptAnswers& answers() { return answers_; }
+
 private:
   kj::Promise<void> beat();
   void judge();
@@ -53,6 +56,7 @@ private:
   Instant lastBeat_;
   bool open_ = false;
   std::vector<std::function<void()>> backlog_;
+  KeptAnswers answers_;
   kj::Own<kj::TaskSet> tasks_;
 };
 

@@ -29,7 +29,7 @@ void OrderBook::send(NodeRecord& node, const Open& open) {
     return;
   }
   node.link->keep(
-      ts::send(node.link->daemon(), directory_, *job, open.order)
+      ts::send(*node.link, directory_, *job, open.order)
           .then([this, &node, operation](Outcome o) { answered(node, operation, std::move(o)); },
                 [this, &node, operation](kj::Exception&& e) { failed(node, operation, e); }));
 }

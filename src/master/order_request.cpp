@@ -1,5 +1,7 @@
 #include "master/order_request.h"
 
+#include "master/node_link.h"
+
 namespace ts {
 
 OperationId operationOf(const NodeOrder& order) {
@@ -30,8 +32,8 @@ struct Verb {
 // Makes each call with a first segment that fits: the default would clear 8 KiB per message.
 class Caller {
 public:
-  Caller(wire::NodeDaemon::Client& daemon, Directory& directory, const JobRecord& job)
-      : daemon_(daemon), directory_(directory), job_(job) {}
+  Caller(NodeLink& link, Directory& directory, const JobRecord& job)
+      : link_(link), daemon_(link.daemon()), directory_(directory), job_(job) {}
 
   kj::Promise<Outcome> operator()(const Prepare& o) {
     auto request = daemon_.prepareRequest(room(o.outgoing.size() + o.incoming.size()));
@@ -123,10 +125,15 @@ private:
   }
   template <class Request, class O>
   kj::Promise<Outcome> answer(Request& request, const O& o) {
-    return request.send().then(
-        [node = o.node](auto&& response) { return fromWire(response.getOutcome(), node); });
+    link_.answers().drop();
+    return request.send().then([&link = link_, node = o.node](auto&& response) {
+      auto outcome = fromWire(response.getOutcome(), node);
+      link.answers().keep(kj::mv(response));
+      return outcome;
+    });
   }
 
+  NodeLink& link_;
   wire::NodeDaemon::Client& daemon_;
   Directory& directory_;
   const JobRecord& job_;
@@ -138,9 +145,9 @@ std::string_view verbOf(const NodeOrder& order) {
   return std::visit(Verb{}, order);
 }
 
-kj::Promise<Outcome> send(wire::NodeDaemon::Client& daemon, Directory& directory,
-                          const JobRecord& job, const NodeOrder& order) {
-  return std::visit(Caller(daemon, directory, job), order);
+kj::Promise<Outcome> send(NodeLink& link, Directory& directory, const JobRecord& job,
+                          const NodeOrder& order) {
+  return std::visit(Caller(link, directory, job), order);
 }
 
 }  // namespace ts

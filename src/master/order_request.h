@@ -20,7 +20,7 @@ JobId jobOf(const NodeOrder& order);
 std::string_view verbOf(const NodeOrder& order);  // as describe() says it
 
 // The answer as it came, except that `members` carry the node's own numbers.
-kj::Promise<Outcome> send(wire::NodeDaemon::Client& daemon, Directory& directory,
-                          const JobRecord& job, const NodeOrder& order);
+kj::Promise<Outcome> send(NodeLink& link, Directory& directory, const JobRecord& job,
+                          const NodeOrder& order);
 
 }  // namespace ts

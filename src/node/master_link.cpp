@@ -29,6 +29,7 @@ void MasterLink::stop() {
   running_ = kj::READY_NOW;
   state_ = State::Down;
   why_ = "this node daemon is stopping";
+  answers_.drop();
   session_ = nullptr;
   link_ = nullptr;
 }
@@ -121,6 +122,7 @@ kj::Promise<void> MasterLink::lost(kj::Exception&& exception) {
   state_ = State::Down;
   entering_ = false;
   waiting_.clear();
+  answers_.drop();
   session_ = nullptr;
   link_ = nullptr;
   if (wasUp) host_.linkLost();
@@ -142,6 +144,7 @@ void MasterLink::tell(Call call) {
 }
 
 void MasterLink::send(Call call) {
+  answers_.drop();
   tasks_.add(kj::evalNow([&] { return call(session()); }));
 }
 

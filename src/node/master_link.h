@@ -12,6 +12,7 @@
 #include "timeslice.capnp.h"
 #include "wire/auth.h"
 #include "wire/greet.h"
+#include "wire/kept_answers.h"
 #include "wire/link.h"
 
 namespace ts::node {
@@ -62,6 +63,8 @@ public:
   // Tells in order. While a session begins the call waits for it; while there is none it is dropped:
   // the next report says it.
   void tell(Call call);
+  // Of calls that were told.
+  KeptAnswers& answers() { return answers_; }
   // Fails when the line breaks before the answer.
   wire::NodeSession::Client& session();
 
@@ -89,6 +92,7 @@ private:
   kj::Duration delay_;
   kj::Maybe<kj::Own<Link>> link_;
   kj::Maybe<wire::NodeSession::Client> session_;
+  KeptAnswers answers_;
   bool entering_ = false;      // the report has been made, its session is not here yet
   std::vector<Call> waiting_;  // for it
   kj::TimePoint heard_;        // the last answered heartbeat

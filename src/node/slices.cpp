@@ -108,11 +108,13 @@ void Participants::tellAcquire(ParticipantId id, RequestId request) {
     call.setParticipant(std::uint64_t(id));
     call.setTryOnly(p->wait->tryOnly);
     call.setPhase(p->wait->phase);
-    return call.send().then([this, id, request](auto response) {
+    return call.send().then([this, id, request](auto&& response) {
+      const auto ticket = response.getTicket();
+      parts_.link.answers().keep(kj::mv(response));
       auto* p = registry_.participant(id);
       if (!p || !p->wait || p->wait->request != request) return;
-      p->wait->ticketGeneration = response.getTicket().getGeneration();
-      p->wait->ticketNumber = response.getTicket().getNumber();
+      p->wait->ticketGeneration = ticket.getGeneration();
+      p->wait->ticketNumber = ticket.getNumber();
     });
   });
 }
@@ -263,7 +265,8 @@ void Participants::tellYield(ParticipantId id) {
     auto call = session.yieldRequest();
     call.setParticipant(std::uint64_t(id));
     toWire(epoch, call.initEpoch());
-    return call.send().then([this, id, epoch](auto&&) {
+    return call.send().then([this, id, epoch](auto&& response) {
+      parts_.link.answers().keep(kj::mv(response));
       auto* p = registry_.participant(id);
       if (!p || p->untold != epoch) return;
       p->untold.reset();
