@@ -132,6 +132,35 @@ class Test(InAFolder):
                 self.assertIn("--list", done.stderr)
 
 
+class Report(InAFolder):
+    def test_a_test_that_is_told_to_end_cleans_up_and_starts_no_other(self):
+        script = self.dir / "endless_test.py"
+        script.write_text(f"""
+import sys, tempfile, threading, unittest
+sys.path.insert(0, {str(TOOLS.parent / "tests/support")!r})
+import report
+
+class Endless(unittest.TestCase):
+    def test_1(self):
+        self.addCleanup(print, "cleaned up", flush=True)
+        with tempfile.TemporaryDirectory(dir={str(self.dir)!r}) as folder:
+            print(folder, flush=True)
+            threading.Event().wait()
+
+    def test_2(self):
+        print("another")
+
+report.main()
+""")
+        test = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        folder = pathlib.Path(test.stdout.readline().strip())
+        self.assertTrue(folder.is_dir())
+        test.terminate()
+        said, _ = test.communicate()
+        self.assertEqual((test.returncode, said), (128 + 15, "cleaned up\n"))
+        self.assertFalse(folder.exists())
+
+
 class Usage(unittest.TestCase):
     SCRIPTS = ["test", "coverage", "mutants", "test-readme", "tidy", "bench", "quickstart", "gpu-check",
                "trace-handoff", "demo/run_main_job.py"]
