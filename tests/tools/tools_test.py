@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tools/test and the scripts that it counts: nothing that went wrong may pass for tested.
 
-usage: tools_test.py SOURCE_ROOT
+usage: tools_test.py SOURCE_ROOT TWO_CASES
 """
 import json
 import os
@@ -15,6 +15,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import report  # noqa: E402
 
+TWO_CASES = os.path.abspath(sys.argv.pop(2))
 TOOLS = pathlib.Path(sys.argv.pop(1)).resolve() / "tools"
 
 
@@ -133,6 +134,12 @@ class Test(InAFolder):
 
 
 class Report(InAFolder):
+    def test_a_case_that_has_asserted_nothing_is_skipped_and_not_passed(self):
+        done = run(TWO_CASES, env={"TIMESLICE_TEST_REPORT": str(self.dir)})
+        self.assertEqual(done.returncode, 0, done.stdout)
+        (said,) = self.dir.iterdir()
+        self.assertEqual(said.read_text().splitlines()[1:], ["skipped\tcannot run here", "passed\truns here"])
+
     def test_a_test_that_is_told_to_end_cleans_up_and_starts_no_other(self):
         script = self.dir / "endless_test.py"
         script.write_text(f"""

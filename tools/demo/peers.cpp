@@ -62,8 +62,8 @@ std::string Peers::missing(std::chrono::milliseconds patience) const {
     text += (text.empty() ? "rank " : ", ") + std::to_string(rank);
   }
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(patience).count();
-  return text + " of " + std::to_string(world_) + " did not come within " + std::to_string(seconds) +
-         " s; start every rank with the --peer of rank 0";
+  return text + " of " + std::to_string(world_) + " did not come within " +
+         std::to_string(seconds) + " s; start every rank with the --peer of rank 0";
 }
 
 void Peers::exchange(std::span<const std::byte> own, std::span<std::byte> all) {
