@@ -17,15 +17,21 @@ using Words = std::vector<std::string>;
 
 constexpr int kUsage = 2;
 
-int usage() {
-  std::fputs(
+constexpr const char* kHelp =
       "usage: simgpu-card create DIR [--cards N] [--bytes 1GiB] [--h2d 4GB/s] [--d2h 4GB/s]\n"
       "                              [--lock 5ms] [--save 5ms] [--restore 5ms] [--unlock 5ms]\n"
       "       simgpu-card show DIR [--json]\n"
       "       simgpu-card set DIR/N KEY=VALUE...     (KEY= removes it)\n"
       "Put DIR on a tmpfs such as /dev/shm, then run programs with SIMGPU_CARDS=DIR and the folder of\n"
-      "the stand-in libcuda.so.1 in LD_LIBRARY_PATH.\n",
-      stderr);
+      "the stand-in libcuda.so.1 in LD_LIBRARY_PATH.\n"
+      "Exit: 0 done, 1 failed, 2 usage.\n\n"
+      "Examples:\n"
+      "  simgpu-card create /dev/shm/cards --cards 2 --bytes 256MiB\n"
+      "  simgpu-card show /dev/shm/cards --json\n"
+      "  simgpu-card set /dev/shm/cards/0 save=50ms d2h=1GB/s\n";
+
+int usage() {
+  std::fputs(kHelp, stderr);
   return kUsage;
 }
 
@@ -152,6 +158,7 @@ int main(int argc, char** argv) {
   Words words(argv + 1, argv + argc);
   if (words.empty()) return usage();
   Words rest(words.begin() + 1, words.end());
+  if (words[0] == "--help" || words[0] == "-h") return std::fputs(kHelp, stdout) < 0;
   if (words[0] == "create") return create(rest);
   if (words[0] == "show") return show(rest);
   if (words[0] == "set") return set(rest);

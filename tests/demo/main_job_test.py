@@ -17,7 +17,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 import report  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(2))
-RUNNER = os.path.join(os.path.abspath(sys.argv.pop(1)), "tools/demo/run_main_job.py")
+SOURCES = os.path.abspath(sys.argv.pop(1))
+RUNNER = os.path.join(SOURCES, "tools/demo/run_main_job.py")
+sys.path.insert(0, os.path.join(SOURCES, "tools/demo"))
+from main_job import report as figures  # noqa: E402
+
 OF_THE_RUN = {"device", "card_bytes", "jobs", "identical", "fits_together", "utilization_alone",
               "utilization_shared", "speedup", "switches"}
 OF_A_JOB = {"name", "bytes", "steps", "solo_s", "shared_s", "reward_first", "reward_last", "digest_solo",
@@ -56,6 +60,13 @@ class MainJob(unittest.TestCase):
         self.assertEqual(os.listdir(self.folder), ["kept"])
         self.assertEqual(sorted(os.listdir(keep)), ["curves", "logs", "result.json"])
 
+    def test_a_run_in_which_nothing_had_to_take_turns_fails_and_says_why(self):
+        run = self.start("--json", "--steps", 1, "--scale", 0.001, "--card-mib", 64, "--job-mib", 8)
+        out, err = run.communicate()
+        self.assertEqual(run.returncode, 1, err)
+        self.assertIs(json.loads(out.splitlines()[-1])["fits_together"], True)
+        self.assertRegex(err.splitlines()[-1], r"both jobs fit on a card at once .*of 64 MiB.*--job-mib")
+
     def test_an_interrupted_run_leaves_nothing_behind(self):
         run = self.start("--steps", 1000, "--scale", 0.01)
         for line in run.stderr:
@@ -70,6 +81,25 @@ class MainJob(unittest.TestCase):
         run = subprocess.run([sys.executable, RUNNER, "--build", self.folder], text=True, capture_output=True)
         self.assertEqual(run.returncode, 1)
         self.assertIn(f"no {self.folder}/tools/demo/tsdemo: build it with", run.stderr)
+
+
+class Verdict(unittest.TestCase):
+    def verdict(self, *digests, fits=False):
+        jobs = [{"name": name, "bytes": 60 << 20, "digest_solo": solo, "digest_shared": shared}
+                for name, (solo, shared) in zip("ab", digests)]
+        return list(figures.verdict({"jobs": jobs, "fits_together": fits, "card_bytes": 96 << 20}))
+
+    def test_a_digest_that_a_switch_has_changed_is_named_with_the_other(self):
+        said = self.verdict(("aaaa", "aaaa"), ("bbbb", "cccc"))
+        self.assertEqual(len(said), 1)
+        for part in ("job b", "bbbb", "cccc"):
+            self.assertIn(part, said[0])
+
+    def test_jobs_that_fit_at_once_have_shown_nothing(self):
+        self.assertIn("60 MiB and 60 MiB of 96 MiB", self.verdict(("a", "a"), ("b", "b"), fits=True)[0])
+
+    def test_the_expected_outcome_is_no_reproach(self):
+        self.assertEqual(self.verdict(("a", "a"), ("b", "b")), [])
 
 
 if __name__ == "__main__":

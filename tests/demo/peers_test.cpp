@@ -1,5 +1,7 @@
 #include "peers.h"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cstring>
 
@@ -65,5 +67,19 @@ TEST_CASE("a rank whose peer is gone says so", "[demo]") {
 }
 
 TEST_CASE("a rank outside its world is refused", "[demo]") {
-  CHECK_THROWS_WITH(Peers({2, 2, "127.0.0.1:1", -1}), Catch::Contains("rank 2 of a world of 2"));
+  CHECK_THROWS_WITH(Peers({2, 2, "127.0.0.1:1"}), Catch::Contains("rank 2 of a world of 2"));
+}
+
+TEST_CASE("ranks that do not come are named", "[demo]") {
+  const Listener listener;
+  CHECK_THROWS_WITH(Peers({0, 3, listener.address(), listener.fd, std::chrono::milliseconds(1)}),
+                    Catch::Contains("rank 1, 2 of 3 did not come within 1 s"));
+}
+
+TEST_CASE("a rank that comes and does not say which it is has not come", "[demo]") {
+  const Listener listener;
+  const int silent = connectTo(listener.address());
+  CHECK_THROWS_WITH(Peers({0, 2, listener.address(), listener.fd, std::chrono::milliseconds(1)}),
+                    Catch::Contains("rank 1 of 2 did not come"));
+  ::close(silent);
 }

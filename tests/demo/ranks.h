@@ -31,7 +31,12 @@ inline void asRanks(unsigned world, const std::function<void(Peers&)>& body) {
   std::vector<std::jthread> ranks;
   for (unsigned rank = 0; rank < world; ++rank) {
     ranks.emplace_back([&listener, &body, rank, world] {
-      Peers peers({rank, world, listener.address(), rank == 0 ? listener.fd : -1});
+      Meeting meeting;
+      meeting.rank = rank;
+      meeting.world = world;
+      meeting.address = listener.address();
+      if (rank == 0) meeting.listenFd = listener.fd;
+      Peers peers(meeting);
       body(peers);
     });
   }

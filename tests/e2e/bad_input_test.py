@@ -103,9 +103,10 @@ class BadInput(unittest.TestCase):
                 with self.subTest(what), Wire(c.nodes[0].socket) as wire:
                     wire.send(data)
                     reply = wire.hear()
-                    if reply is not None:
-                        self.assertIn(reply.status, (local_wire.PROTOCOL, local_wire.NOT_JOINED), reply.detail)
-                        self.assertTrue(reply.detail)
+                    self.assertIsNotNone(reply, "closed without a word")
+                    self.assertEqual(reply.status, local_wire.PROTOCOL, reply.detail)
+                    self.assertTrue(reply.detail)
+                    self.assertIsNone(wire.hear(), "the connection goes on")
                     self.unharmed(c, good)
 
     def test_a_wrong_protocol_version_is_answered_with_both_ranges(self):
@@ -115,6 +116,8 @@ class BadInput(unittest.TestCase):
                 reply = wire.ask(local_wire.HELLO, local_wire.hello(900, 901))
                 self.assertEqual(reply.status, local_wire.VERSION_MISMATCH, reply.detail)
                 self.assertIn("900", reply.detail)
+                self.assertIn("version 1", reply.detail)
+                self.assertIsNone(wire.hear(), "the connection goes on")
             self.unharmed(c, good)
 
     def test_a_device_of_another_group_is_refused_with_the_groups_name(self):

@@ -1,9 +1,9 @@
 """A whole cluster in a folder of its own: a master, nodes with simulated cards, jobs; on free ports."""
+import contextlib
 import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import tempfile
 
@@ -22,12 +22,6 @@ class Programs:
     puppet = os.environ.get("E2E_PUPPET", "")
     card = os.environ.get("SIMGPU_CARD", "")
     simgpu = os.environ.get("SIMGPU_LIBS", "")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def toml(pairs):
@@ -57,14 +51,14 @@ class Node:
             subprocess.run([Programs.card, "create", self.cards, *cards], check=True, timeout=PATIENCE)
             self.env |= {"SIMGPU_CARDS": str(self.cards), "LD_LIBRARY_PATH": Programs.simgpu}
         self.config = {
-            "name": name, "master": cluster.address, "socket": self.socket, "state_dir": str(self.dir / "state"),
+            "name": name, "socket": self.socket, "state_dir": str(self.dir / "state"),
             "auth": "none", "log_level": "debug", "backend": "cuda" if cards else "none",
             **({} if cards else {"devices": 1}), **settings}
         self.daemon = None
 
     def start(self):
         path = self.dir / "node.toml"
-        path.write_text(toml(self.config))
+        path.write_text(toml({"master": self.cluster.address, **self.config}))
         self.daemon = self.cluster.keep(Daemon(self.name, [Programs.node, "--config", str(path)], self.env,
                                                self.wrap))
         self.daemon.wait_for(r"\bready\b")
@@ -93,14 +87,16 @@ class Cluster:
     def __init__(self, nodes=1, cards=("--bytes", "64MiB"), master=None, node=None, groups=None, wrap=(),
                  master_user=None):
         base = "/dev/shm" if os.path.isdir("/dev/shm") else None
+        self._ends = contextlib.ExitStack()  # in reverse, and each whatever became of the one before
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="timeslice-e2e-", dir=base))
+        self._ends.callback(shutil.rmtree, self.dir, ignore_errors=True)
         self.dir.chmod(0o755)  # jobs of other users reach the sockets
         self.wrap = wrap
-        self.address = f"127.0.0.1:{free_port()}"
+        self.address = "127.0.0.1:0"  # the first start says which port it has; a restart takes the same
         self.master_dir = self.folder("master", master_user)
         self.master_user = master_user
         self.master_config = {
-            "listen": [self.address], "socket": str(self.master_dir / "master.sock"), "http": "",
+            "socket": str(self.master_dir / "master.sock"), "http": "",
             "database": str(self.master_dir / "master.db"), "auth": "none", "log_level": "debug",
             "recovery_grace": "300 ms", **(master or {})}
         self.groups = groups or {}
@@ -147,13 +143,14 @@ class Cluster:
 
     def start_master(self):
         path = self.master_dir / "master.toml"
-        text = toml(self.master_config)
+        text = toml({"listen": [self.address], **self.master_config})
         for name, settings in self.groups.items():
             text += f"\n[group.{name}]\n" + toml(settings)
         path.write_text(text)
         self.master = self.keep(Daemon("master", [Programs.master, "--config", str(path)],
                                        wrap=as_user(self.wrap, self.master_user)))
         self.master.wait_for(r"\bready\b")
+        self.address = self.master.wait_for(r"\blistening what=rpc address=(\S+)")[1]
         return self.master
 
     def job(self, node=0, user=None, **options):
@@ -183,9 +180,8 @@ class Cluster:
 
     def keep(self, thing):
         self._kept.append(thing)
+        self._ends.callback(thing.kill)
         return thing
 
     def close(self):
-        for thing in reversed(self._kept):
-            thing.kill()
-        shutil.rmtree(self.dir, ignore_errors=True)
+        self._ends.close()

@@ -298,7 +298,15 @@ TEST_CASE("a snapshot by hand saves, restores, and knows whom it may touch", "[n
   node.backend.fake.failIn(0, "quiesce", {.code = BackendOutcome::Code::NoContext,
                                           .detail = "no device state"});
   CHECK(p->call(pidMessage(TSL_SNAPSHOT, p->pid())).status == TSL_NO_CONTEXT);
-  if (::getuid() != 0) return;
+}
+
+TEST_CASE("a snapshot by hand of another user's process is refused", "[node]") {
+  if (::getuid() != 0) return;  // it takes root to be somebody else
+  Loop l;
+  TestNode node(l, nullptr);
+  node.config.backend = "fake";
+  node.start();
+  auto p = node.program();
   auto other = node.program(65534);
   auto reply = other->call(pidMessage(TSL_SNAPSHOT, p->pid()));
   CHECK(reply.status == TSL_PERMISSION);

@@ -62,3 +62,9 @@ TEST_CASE("simgpu-card does not make cards where there are some", "[simgpu]") {
   CHECK(run("show /nowhere").status == 1);
   CHECK(run("").status == 2);
 }
+
+TEST_CASE("simgpu-card explains itself with examples when it is asked to", "[simgpu]") {
+  Said said = run("--help");
+  CHECK(said.status == 0);
+  CHECK(said.text.find("Examples:") != std::string::npos);
+}

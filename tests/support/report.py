@@ -1,5 +1,6 @@
 """Runs the unittest cases of a module and tells tools/test about each: `report.main()`."""
 import os
+import signal
 import sys
 import unittest
 
@@ -15,6 +16,11 @@ class _Result(unittest.TextTestResult):
     def _say(self, result, name):
         if self._file:
             print(f"{result}\t{name}", file=self._file, flush=True)
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        if _ended_by:
+            self.stop()
 
     def addSuccess(self, test):
         super().addSuccess(test)
@@ -33,6 +39,22 @@ class _Result(unittest.TextTestResult):
         self._say("skipped", test.id())
 
 
+_ended_by = None
+
+
+def _end(number, _frame):
+    """unittest takes it for the error of the test that runs, cleans up after it, and starts no other."""
+    global _ended_by
+    _ended_by = number
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
 def main():
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _end)
     runner = unittest.TextTestRunner(resultclass=_Result, verbosity=2)
-    unittest.main(testRunner=runner)
+    program = unittest.main(testRunner=runner, exit=False)
+    if _ended_by:
+        sys.exit(128 + _ended_by)
+    sys.exit(not program.result.wasSuccessful())

@@ -31,7 +31,11 @@ std::map<std::string, std::string> announced(const std::string& dir, const std::
   const int life = static_cast<int>(::syscall(SYS_pidfd_open, daemon.pid(), 0));
   while (!std::filesystem::exists(path)) {
     pollfd fds[2] = {{watch, POLLIN, 0}, {life, POLLIN, 0}};
-    ::poll(fds, 2, -1);
+    goOn();
+    const int ready =
+        ::poll(fds, 2, static_cast<int>(std::chrono::milliseconds(kPatience).count()));
+    goOn();
+    if (ready == 0) die(name + " has announced nothing within 30 s: " + firstLine(logFile));
     if (fds[1].revents != 0) die(name + " did not start: " + firstLine(logFile));
     alignas(inotify_event) char events[4096];
     if (fds[0].revents != 0 && ::read(watch, events, sizeof events) < 0) die("cannot watch " + dir);
@@ -113,12 +117,19 @@ std::map<std::string, double> Cluster::orders() const {
 
 void Cluster::untilQueued(const std::string& group, int jobs) const {
   const std::string prefix = "timeslice_queue_jobs{group=\"" + group + "\"}";
-  while (true) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  double last = 0;
+  while (std::chrono::steady_clock::now() < end) {
+    goOn();
     std::istringstream lines(metrics());
     for (std::string line; std::getline(lines, line);) {
-      if (line.rfind(prefix, 0) == 0 && valueOf(line) == jobs) return;
+      if (line.rfind(prefix, 0) != 0) continue;
+      last = valueOf(line);
+      if (last == jobs) return;
     }
   }
+  die("after 30 s " + std::to_string(int(last)) + " jobs wait in group " + group + ", not " +
+      std::to_string(jobs));
 }
 
 }  // namespace ts::bench

@@ -23,7 +23,11 @@ std::string httpGet(const std::string& address, const std::string& path) {
   std::string answer;
   char piece[65536];
   ssize_t got;
-  while ((got = ::read(fd, piece, sizeof piece)) > 0) answer.append(piece, std::size_t(got));
+  do {
+    untilReadable(fd, "an answer to GET " + path + " at " + address);
+    got = ::read(fd, piece, sizeof piece);
+    if (got > 0) answer.append(piece, std::size_t(got));
+  } while (got > 0);
   ::close(fd);
   const auto body = answer.find("\r\n\r\n");
   return body == std::string::npos ? "" : answer.substr(body + 4);

@@ -49,6 +49,7 @@ Player::~Player() {
 
 std::int64_t Player::hear() {
   std::int64_t value = 0;
+  untilReadable(control_, "what a player was told to do");
   if (::recv(control_, &value, sizeof value, 0) != sizeof value) die("a player has ended");
   return value;
 }

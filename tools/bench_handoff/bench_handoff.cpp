@@ -8,6 +8,7 @@
 #include "bench_common/figures.h"
 #include "bench_common/floor.h"
 #include "bench_common/phases.h"
+#include "bench_common/run.h"
 
 using namespace ts::bench;
 
@@ -51,7 +52,7 @@ Result measure(const std::string& programs, int rounds) {
 
 // For tools/trace-handoff: says whom to trace, passes the turn when it is told to, says when it is
 // over.
-int passForTracer(const std::string& programs, int rounds) {
+void passForTracer(const std::string& programs, int rounds) {
   Cluster cluster({.programs = programs, .heartbeats = false});
   auto turnsOf = [&](const char* job) {
     return [&, job] { return clientTurns(cluster.sockets(), {.name = job, .backend = "turns"}); };
@@ -66,7 +67,6 @@ int passForTracer(const std::string& programs, int rounds) {
   std::printf("over\n");
   std::fflush(stdout);
   std::getchar();
-  return 0;
 }
 
 void print(const Result& r) {
@@ -108,9 +108,13 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", rounds, "handoffs to measure")->check(CLI::Range(kBatches, 1'000'000));
   app.add_flag("--json", asJson, "one JSON object instead of a table");
   app.add_flag("--traced", traced, "for tools/trace-handoff")->group("");
-  CLI11_PARSE(app, argc, argv);
-  prepareProcess();
-  if (traced) return passForTracer(programs, rounds);
-  const Result result = measure(programs, rounds);
-  asJson ? printJson(result) : print(result);
+  app.footer("Examples:\n  tools/bench handoff\n  tools/bench handoff --rounds 10000 --json");
+  return runBench(app, argc, argv, [&] {
+    if (traced) {
+      passForTracer(programs, rounds);
+      return;
+    }
+    const Result result = measure(programs, rounds);
+    asJson ? printJson(result) : print(result);
+  });
 }

@@ -10,6 +10,7 @@
 #include "bench_common/figures.h"
 #include "bench_common/floor.h"
 #include "bench_common/phases.h"
+#include "bench_common/run.h"
 #include "bench_scale/crowd.h"
 
 using namespace ts::bench;
@@ -141,10 +142,12 @@ int main(int argc, char** argv) {
   app.add_option("--turns", plan.turns, "acquires and yields to measure at each size");
   app.add_option("--groups", plan.groups, "numbers of groups, growing")->delimiter(',');
   app.add_flag("--json", asJson, "one JSON object instead of a table");
-  CLI11_PARSE(app, argc, argv);
-  prepareProcess();
-  Bench bench(plan);
-  std::vector<Row> rows;
-  for (int groups : plan.groups) rows.push_back(bench.measure(groups));
-  asJson ? printJson(plan, rows) : print(plan, rows);
+  app.footer(
+      "Examples:\n  tools/bench scale --json\n  tools/bench scale --groups 10,100 --turns 500");
+  return runBench(app, argc, argv, [&] {
+    Bench bench(plan);
+    std::vector<Row> rows;
+    for (int groups : plan.groups) rows.push_back(bench.measure(groups));
+    asJson ? printJson(plan, rows) : print(plan, rows);
+  });
 }

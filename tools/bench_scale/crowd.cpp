@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <new>
 
 #include "bench_common/figures.h"
@@ -12,8 +13,19 @@
 namespace ts::bench {
 namespace {
 
-void waitWhile(std::atomic<std::uint32_t>& word, std::uint32_t value) {
+// For ever: it is the bench that decides, and it outlives no one.
+void waitForOrder(std::atomic<std::uint32_t>& word, std::uint32_t value) {
   while (word.load() == value) ::syscall(SYS_futex, &word, FUTEX_WAIT, value, nullptr, nullptr, 0);
+}
+
+void waitForJob(int who, std::atomic<std::uint32_t>& word, std::uint32_t value) {
+  const timespec patience{kPatience.count(), 0};
+  while (word.load() == value) {
+    goOn();
+    if (::syscall(SYS_futex, &word, FUTEX_WAIT, value, &patience, nullptr, 0) == 0) continue;
+    if (errno == ETIMEDOUT)
+      die("job " + std::to_string(who) + " has not done its part within 30 s");
+  }
 }
 
 void set(std::atomic<std::uint32_t>& word, std::uint32_t value) {
@@ -40,7 +52,7 @@ void Crowd::live(int who, Slot& slot) {
   const auto turns = make_(who);
   set(slot.done, 1);
   for (std::uint32_t order = 1;; ++order) {
-    waitWhile(slot.order, order);
+    waitForOrder(slot.order, order);
     const std::int64_t began = nowNs();
     turns->ask();
     turns->untilHeld();
@@ -60,7 +72,7 @@ void Crowd::growTo(int count) {
       slot.order = 1;
       processes_.emplace_back([this, who, &slot] { live(who, slot); });
     }
-    for (int who = first; who < end; ++who) waitWhile(slots_[who].done, 0);
+    for (int who = first; who < end; ++who) waitForJob(who, slots_[who].done, 0);
   }
 }
 
@@ -68,7 +80,7 @@ double Crowd::turn(int who) {
   Slot& slot = slots_[who];
   const std::uint32_t order = slot.order.load();
   set(slot.order, order + 1);
-  waitWhile(slot.done, order);
+  waitForJob(who, slot.done, order);
   return double(slot.took) / 1000;
 }
 

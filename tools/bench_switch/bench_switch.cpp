@@ -9,6 +9,7 @@
 #include "bench_common/figures.h"
 #include "bench_common/floor.h"
 #include "bench_common/phases.h"
+#include "bench_common/run.h"
 
 using namespace ts::bench;
 
@@ -102,9 +103,11 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", rounds, "switches to measure without delay");
   app.add_option("--slow-rounds", slowRounds, "switches to measure with delay");
   app.add_flag("--json", asJson, "one JSON object instead of a table");
-  CLI11_PARSE(app, argc, argv);
-  prepareProcess();
-  std::vector<Row> rows;
-  for (int nodes : sizes) rows.push_back(measure(programs, nodes, rounds, slowRounds));
-  asJson ? printJson(rows) : print(rows);
+  app.footer(
+      "Examples:\n  tools/bench switch --json\n  tools/bench switch --nodes 1,4 --rounds 10");
+  return runBench(app, argc, argv, [&] {
+    std::vector<Row> rows;
+    for (int nodes : sizes) rows.push_back(measure(programs, nodes, rounds, slowRounds));
+    asJson ? printJson(rows) : print(rows);
+  });
 }

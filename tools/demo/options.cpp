@@ -84,9 +84,15 @@ void addOutput(CLI::App& app, Options& o) {
       ->transform(CLI::AsSizeValue(false));
 }
 
-bool hasPeers(const Options& o) {
-  if (o.meeting.world == 1 || !o.meeting.address.empty()) return true;
-  return o.meeting.rank == 0 && o.meeting.listenFd >= 0;
+void checkRanks(const Meeting& m) {
+  if (m.rank >= m.world) {
+    throw CLI::ValidationError("--rank", "rank " + std::to_string(m.rank) + " of a world of " +
+                                             std::to_string(m.world) + ": ranks count from 0");
+  }
+  const bool met = !m.address.empty() || (m.rank == 0 && m.listenFd >= 0);
+  if (m.world > 1 && !met) {
+    throw CLI::ValidationError("--world", "more than one rank needs --peer HOST:PORT");
+  }
 }
 
 }  // namespace
@@ -105,9 +111,7 @@ Parsed parseOptions(int argc, char** argv) {
   app.footer(footer());
   try {
     app.parse(argc, argv);
-    if (!hasPeers(parsed.options)) {
-      throw CLI::ValidationError("--world", "more than one rank needs --peer HOST:PORT");
-    }
+    checkRanks(parsed.options.meeting);
   } catch (const CLI::ParseError& error) {
     parsed.exit = app.exit(error) == 0 ? 0 : kUsage;
   }

@@ -38,9 +38,12 @@ Peers::~Peers() {
 
 void Peers::collect(const Meeting& meeting) {
   const int listener = meeting.listenFd >= 0 ? meeting.listenFd : listenAt(meeting.address);
+  const auto end = std::chrono::steady_clock::now() + meeting.patience;
   sockets_.assign(world_ - 1, -1);
   for (unsigned k = 1; k < world_; ++k) {
+    if (!readableBy(listener, end)) throw PeerError(missing(meeting.patience));
     const int socket = acceptFrom(listener);
+    if (!readableBy(socket, end)) throw PeerError(missing(meeting.patience));
     unsigned rank = 0;
     receiveAll(socket, writableBytesOf(rank));
     if (rank == 0 || rank >= world_ || sockets_[rank - 1] >= 0) {
@@ -50,6 +53,17 @@ void Peers::collect(const Meeting& meeting) {
     sockets_[rank - 1] = socket;
   }
   close(listener);
+}
+
+std::string Peers::missing(std::chrono::milliseconds patience) const {
+  std::string text;
+  for (unsigned rank = 1; rank < world_; ++rank) {
+    if (sockets_[rank - 1] >= 0) continue;
+    text += (text.empty() ? "rank " : ", ") + std::to_string(rank);
+  }
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(patience).count();
+  return text + " of " + std::to_string(world_) + " did not come within " +
+         std::to_string(seconds) + " s; start every rank with the --peer of rank 0";
 }
 
 void Peers::exchange(std::span<const std::byte> own, std::span<std::byte> all) {

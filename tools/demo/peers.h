@@ -2,6 +2,7 @@
 // everywhere.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,11 +16,15 @@ struct PeerError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// So long a rank waits for another to come.
+constexpr auto kPatience = std::chrono::seconds(30);
+
 struct Meeting {
   unsigned rank = 0;
   unsigned world = 1;
   std::string address;  // "HOST:PORT" of rank 0
   int listenFd = -1;    // rank 0 only: an inherited listening socket, instead of the address
+  std::chrono::milliseconds patience = kPatience;  // rank 0's, with the others
 };
 
 // Blocking; throws PeerError when a rank is gone. Every rank makes the same calls in the same
@@ -41,6 +46,7 @@ public:
 
 private:
   void collect(const Meeting& meeting);
+  std::string missing(std::chrono::milliseconds patience) const;
   void exchange(std::span<const std::byte> own, std::span<std::byte> all);
 
   unsigned rank_;

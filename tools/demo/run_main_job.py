@@ -3,6 +3,9 @@
 
 Needs a built tree. Prints progress on stderr, then a table; with --json the last line of the output is
 one JSON object. Ends what it has started, and leaves only what --keep names.
+
+Exit: 0 both jobs computed the same alone and shared, and did not fit at once; 1 they did not, or something
+failed; 2 usage; 128 + N ended by signal N.
 """
 import argparse
 import json
@@ -23,9 +26,15 @@ MIB = 1 << 20
 # Everything a rank has on the card but its ballast, rounded up.
 SMALL_PARTS = 2 * MIB
 
+EXAMPLES = """examples:
+  tools/demo/run_main_job.py --json | tail -1 | python3 -m json.tool
+  tools/demo/run_main_job.py --steps 6 --scale 0.01 --keep /tmp/run
+  tools/demo/run_main_job.py --device cuda --card-mib 16384
+"""
+
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--build', default='build', metavar='DIR', help='built tree [build]')
     parser.add_argument('--json', action='store_true', help='end with one JSON object')
     parser.add_argument('--device', choices=['auto', 'simgpu', 'cuda'], default='auto',
@@ -164,7 +173,11 @@ def main():
             json.dump(result, f, indent=1)
     if args.json:
         print(json.dumps(result))
-    return 0
+    sys.stdout.flush()
+    wrong = list(report.verdict(result))
+    for sentence in wrong:
+        print(f'run_main_job: {sentence}', file=sys.stderr)
+    return 1 if wrong else 0
 
 
 if __name__ == '__main__':

@@ -3,9 +3,11 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -17,7 +19,6 @@
 namespace demo {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(30);
 constexpr auto kBetweenTries = std::chrono::milliseconds(20);
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
@@ -67,6 +68,17 @@ int acceptFrom(int listener) {
   if (fd < 0) fail("accept", errno);
   sendAtOnce(fd);
   return fd;
+}
+
+bool readableBy(int fd, std::chrono::steady_clock::time_point until) {
+  using std::chrono::milliseconds;
+  while (true) {
+    const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
+    pollfd asked{fd, POLLIN, 0};
+    const int ready = poll(&asked, 1, static_cast<int>(std::max(left, milliseconds(0)).count()));
+    if (ready >= 0) return ready > 0;
+    if (errno != EINTR) fail("poll", errno);
+  }
 }
 
 int connectTo(const std::string& address) {

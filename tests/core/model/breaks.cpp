@@ -1,4 +1,4 @@
-// What breaks and changes in the world: members, nodes, masters, operators; and how a walk ends.
+// What breaks and changes in the world: members, nodes, masters, operators.
 #include <algorithm>
 #include <utility>
 
@@ -369,110 +369,6 @@ void World::restart(unsigned how) {
   for (NodeId id : order) {
     Node& node = nodes_.at(id);
     if (node.link == Link::Up) rejoin(id);
-  }
-}
-
-// --- the end of a walk
-// -----------------------------------------------------------------------------
-
-void World::drain() {
-  draining_ = true;
-  for (auto& [id, t] : things_) t.noSave = t.noRestore = t.noQuiesce = false;
-  for (GroupId id : std::set(paused_)) {
-    paused_.erase(id);
-    send(GroupPaused{id, false}, "resume " + digits(std::uint64_t(id)));
-  }
-  for (auto& [id, node] : nodes_) {
-    if (std::exchange(node.drained, false)) send(NodeDrained{id, false}, "undrain " + text(id));
-    if (node.link != Link::Up) rejoin(id);
-  }
-  // A member that the driver gave up is killed by somebody.
-  std::vector<MemberId> faulted;
-  for (auto& [id, t] : things_) {
-    if (t.alive && t.fact.residency == Residency::Faulted) faulted.push_back(id);
-  }
-  for (MemberId id : faulted) die(id);
-  auto settle = [&] {
-    for (int round = 0; round < 400; ++round) {
-      bool quiet = open_.empty();
-      while (!open_.empty()) finish(0, fate(open_[0], 23), 0);
-      for (MemberId id : [&] {
-             std::vector<MemberId> dead;
-             for (auto& [m, t] : things_) {
-               if (!t.alive) dead.push_back(m);
-             }
-             return dead;
-           }()) {
-        JobId job = things_.at(id).job;
-        things_.erase(id);
-        send(MemberCleared{id}, "cleared " + text(id));
-        endIfEmpty(job);
-      }
-      std::vector<JobId> sick;
-      for (auto& [id, j] : jobs_) {
-        if (j.faulted && !j.killed) sick.push_back(id);
-      }
-      for (JobId id : sick) {
-        jobs_.at(id).faulted = false;
-        send(FaultCleared{id}, "clear " + text(id));
-      }
-      std::vector<ParticipantId> in;
-      for (auto& [id, p] : people_) {
-        if (p.stand == Stand::In) in.push_back(id);
-      }
-      for (ParticipantId id : in) {
-        auto it = people_.find(id);
-        if (it == people_.end() || it->second.stand != Stand::In) continue;
-        it->second.stand = Stand::Out;
-        send(Yielded{id, it->second.epoch},
-             "yield " + it->second.name + " epoch=" + ts::text(it->second.epoch));
-      }
-      if (auto due = cluster_->nextWake(); due && open_.empty()) {
-        now_ = std::max(now_, *due);
-        send(TimePassed{}, "pass");
-        quiet = false;
-      }
-      if (quiet && open_.empty() && in.empty()) return;
-    }
-    throw Broken("it never comes to rest");
-  };
-  settle();
-  // "no waiter is forgotten"
-  for (const auto& [request, person] : asked_) {
-    const Person& p = people_.at(person);
-    if (!incomplete(p.job)) throw Broken("a waiter is forgotten: " + p.name + why(p.job));
-  }
-  // "a job whose claim can be satisfied ... is granted in the end"
-  for (auto& [id, j] : jobs_) {
-    j.wasGranted = false;
-    j.odd = false;
-  }
-  std::vector<JobId> all;
-  for (auto& [id, j] : jobs_) all.push_back(id);
-  for (JobId job : all) {  // one after another: what waits for itself elsewhere is refused
-    std::vector<ParticipantId> members;
-    for (auto& [id, p] : people_) {
-      if (p.job == job && p.stand == Stand::Out) members.push_back(id);
-    }
-    for (ParticipantId id : members) {
-      if (!people_.count(id)) continue;
-      Person& p = people_.at(id);
-      p.request = RequestId(++requests_);
-      p.stand = Stand::Waiting;
-      asked_[p.request] = id;
-      send(AcquireRequested{p.request, id}, "acquire " + p.name + why(p.job));
-    }
-    settle();
-  }
-  for (const auto& [request, person] : asked_) {
-    const Person& p = people_.at(person);
-    if (!incomplete(p.job))
-      throw Broken("a waiter is forgotten in the end: " + p.name + why(p.job));
-  }
-  for (auto& [id, p] : people_) {
-    const Job& j = jobs_.at(p.job);
-    if (!j.wasGranted && !j.evicted && !j.killed && !incomplete(p.job))
-      throw Broken(text(p.job) + " is never granted" + why(p.job));
   }
 }
 

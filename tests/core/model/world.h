@@ -1,5 +1,6 @@
-// A world for the core to order about: nodes, processes and a driver that may fail in every way. It holds
-// the truth, tells it to a cluster, and checks every action against the promises of the design.
+// A world for the core to order about: nodes, processes and a driver that may fail in every way. It
+// holds the truth, tells it to a cluster, and checks every action against the promises of the
+// design.
 #pragma once
 
 #include <map>
@@ -23,8 +24,8 @@ struct Broken : std::runtime_error {
 // What happened how often, over all walks: events by name, and rows of the failure table.
 using Counts = std::map<std::string, std::uint64_t>;
 
-// One move of a walk: a number that picks what, and numbers that pick whom and how. Moves mean something
-// in every state (or do nothing), so a walk can be shortened by leaving some out.
+// One move of a walk: a number that picks what, and numbers that pick whom and how. Moves mean
+// something in every state (or do nothing), so a walk can be shortened by leaving some out.
 struct Move {
   unsigned what = 0, whom = 0, how = 0;
 };
@@ -65,12 +66,12 @@ private:
     GroupId group;
     JobOptions options;
     bool evicted = false;
-    bool odd = false;      // a member of it changed on its own: it need not be whole
+    bool odd = false;  // a member of it changed on its own: it need not be whole
     bool faulted = false;
     bool killed = false;
     bool wasGranted = false;
     int people = 0, things = 0;
-    Epoch epoch;           // of the last grant
+    Epoch epoch;  // of the last grant
   };
   enum class Link { Up, Suspect, Dead };
   struct Node {
@@ -135,6 +136,17 @@ private:
   void endIfEmpty(JobId job);
   void rejoin(NodeId node);
   void report(NodeId node);
+
+  // The steps of drain().
+  void mendAll();
+  void settle();  // may throw Broken
+  void buryTheDead();
+  void clearFaults();
+  bool yieldAll();
+  bool passTime();
+  void askFor(JobId job);
+  void noWaiterIsLeft(const char* complaint) const;
+  void everyJobWasGranted() const;
   int troubles() const;
 
   // promises.cpp: what must hold

@@ -41,6 +41,18 @@ def figures(device, card_bytes, jobs, fits_together, utilization, shared_wall_s,
     }
 
 
+def verdict(result):
+    """What the run was to show and did not: sentences, none if it has shown all of it."""
+    for job in result['jobs']:
+        if job['digest_solo'] != job['digest_shared']:
+            yield (f"job {job['name']} has not computed the same: digest {job['digest_solo']} alone, "
+                   f"{job['digest_shared']} shared: a switch has changed its memory; --keep DIR keeps the logs")
+    if result['fits_together']:
+        sizes = ' and '.join(mib(job['bytes']) for job in result['jobs'])
+        yield (f"both jobs fit on a card at once ({sizes} of {mib(result['card_bytes'])}): nothing had to take "
+               'turns; make the jobs larger (--job-mib) or the card smaller (--card-mib)')
+
+
 def mib(count):
     return f'{count / 2**20:,.0f} MiB'
 
