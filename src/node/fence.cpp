@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <sstream>
 
+#include "node/words.h"
+
 namespace ts::node {
 namespace {
 
 const std::string kPrefix = "order/";
 
 std::string nameOf(const JobName& job, OperationId operation) {
-  return kPrefix + job.group + "/" + job.name + "/" + std::to_string(std::uint64_t(operation));
+  return kPrefix + text(job) + "/" + std::to_string(std::uint64_t(operation));
 }
 
 const char* const kNobodySaw =

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "node/pedigree.h"
+#include "node/words.h"
 
 namespace ts::node {
 namespace {
@@ -101,8 +102,8 @@ std::string holdersOf(Registry& registry, const Scan& scan, std::uint32_t device
     auto it = seen.bytes.find(device);
     if (it == seen.bytes.end()) continue;
     auto* m = registry.memberOf(seen.process.identity);
-    auto job = m ? m->job.group + "/" + m->job.name : std::string("no job");
-    holders.emplace_back(it->second, "pid " + std::to_string(seen.process.identity.pid) + " (" +
+    auto job = m ? text(m->job) : std::string("no job");
+    holders.emplace_back(it->second, text(seen.process.identity) + " (" +
                                          job + ") " + std::to_string(it->second) + " bytes");
   }
   std::ranges::sort(holders, std::greater{});

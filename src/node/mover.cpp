@@ -8,6 +8,7 @@
 #include "node/causes.h"
 #include "node/facts.h"
 #include "node/members.h"
+#include "node/words.h"
 
 namespace ts::node {
 namespace {
@@ -22,7 +23,7 @@ Bytes sum(const DeviceBytes& bytes) {
   return out;
 }
 
-std::string processText(const Member& m) { return "pid " + std::to_string(m.process.identity.pid); }
+std::string processText(const Member& m) { return text(m.process.identity); }
 
 // The first of several that is no success, else the last.
 Outcome worst(kj::Array<Outcome> outcomes) {
@@ -36,14 +37,6 @@ Outcome worst(kj::Array<Outcome> outcomes) {
     }
   }
   return out;
-}
-
-Outcome refusal(Cause cause, std::string detail) {
-  return {.code = Outcome::Code::Refused, .cause = cause, .detail = std::move(detail)};
-}
-
-Outcome failure(Cause cause, std::string detail) {
-  return {.code = Outcome::Code::Failed, .cause = cause, .detail = std::move(detail)};
 }
 
 Outcome goneOutcome(MemberId member) {

@@ -4,15 +4,12 @@
 #include <unistd.h>
 
 #include "node/facts.h"
+#include "node/words.h"
 
 namespace ts::node {
 namespace {
 
-constexpr auto kFirstPause = 1 * kj::MILLISECONDS;
-
 kj::Duration toKj(microseconds d) { return d.count() * kj::MICROSECONDS; }
-
-std::string text(const JobName& job) { return job.group + "/" + job.name; }
 
 std::vector<NamedDevice> namedDevices(const std::vector<GpuInfo>& gpus) {
   std::vector<NamedDevice> out;

@@ -7,20 +7,13 @@
 
 #include "node/causes.h"
 #include "node/facts.h"
+#include "node/words.h"
 
 namespace ts::node {
 namespace {
 
-std::string text(const JobName& job) { return job.group + "/" + job.name; }
-std::string text(const Epoch& e) {
-  return std::to_string(e.generation) + "." + std::to_string(e.counter);
-}
 std::uint64_t number(OperationId id) { return std::uint64_t(id); }
 std::uint64_t micros(kj::Duration d) { return std::uint64_t(d / kj::MICROSECONDS); }
-
-Outcome refusal(Cause cause, std::string detail) {
-  return {.code = Outcome::Code::Refused, .cause = cause, .detail = std::move(detail)};
-}
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 
 #include "node/host_memory.h"
 #include "node/members.h"
+#include "node/words.h"
 
 namespace ts::node {
 namespace {
@@ -19,10 +20,6 @@ void merge(std::vector<HostLimit>& into, std::vector<HostLimit> more) {
     same->room = std::min(same->room, limit.room);
     same->jobs.insert(same->jobs.end(), limit.jobs.begin(), limit.jobs.end());
   }
-}
-
-Outcome refusal(Cause cause, std::string detail) {
-  return {.code = Outcome::Code::Refused, .cause = cause, .detail = std::move(detail)};
 }
 
 std::string lacks(const Bookings::Verdict& v) {

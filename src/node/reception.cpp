@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "node/words.h"
+
 namespace ts::node {
 namespace {
 
@@ -121,16 +123,16 @@ std::string Reception::unsupported(const std::string& backend,
 
 void Reception::status(Connection& from, std::uint64_t request) {
   tsl_reply r{};
-  auto text = parts_.status();
+  auto words = parts_.status();
   if (const auto* p = parts_.participants.of(from)) {
     if (p->entered) {
       r.epoch_generation = p->entered->generation;
       r.epoch_counter = p->entered->counter;
     }
-    text = "job " + p->job.group + "/" + p->job.name + ", " +
-           (p->entered ? "in a slice" : p->wait ? "waiting" : "idle") + "; " + text;
+    words = "job " + text(p->job) + ", " +
+           (p->entered ? "in a slice" : p->wait ? "waiting" : "idle") + "; " + words;
   }
-  std::memcpy(r.detail, text.data(), std::min(text.size(), sizeof(r.detail) - 1));
+  std::memcpy(r.detail, words.data(), std::min(words.size(), sizeof(r.detail) - 1));
   from.reply(request, r);
 }
 

@@ -3,14 +3,15 @@
 #include <kj/debug.h>
 
 #include "node/record_text.h"
+#include "node/words.h"
 
 namespace ts::node {
 namespace {
 
 constexpr std::uint64_t kIdsAtOnce = 4096;  // reserved by one record
 
-std::string jobRecord(const JobName& job) { return "job/" + job.group + "/" + job.name; }
-std::string grantRecord(const JobName& job) { return "grant/" + job.group + "/" + job.name; }
+std::string jobRecord(const JobName& job) { return "job/" + text(job); }
+std::string grantRecord(const JobName& job) { return "grant/" + text(job); }
 std::string participantRecord(ParticipantId id) {
   return "participant/" + std::to_string(std::uint64_t(id));
 }

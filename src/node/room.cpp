@@ -60,7 +60,7 @@ Bookings::Verdict Bookings::book(const JobName& waiter, const Need& need, Bytes 
     return verdict;
   };
   auto all = limits;
-  if (budget_ > 0) all.push_back({"hostBudget", minus(budget_, kept), {}});
+  if (budget_ > 0) all.push_back({"host_budget", minus(budget_, kept), {}});
   for (const auto& limit : all) {
     Bytes wanted = hostUnder(limit, need);
     Bytes room = minus(limit.room, booked(limit));

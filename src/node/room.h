@@ -50,7 +50,6 @@ public:
   void saved(const JobName& outgoing, Bytes bytes, const DeviceBytes& freed);
   void restored(const JobName& waiter, const DeviceBytes& taken);
   void drop(const JobName& waiter) { booked_.erase(waiter); }
-  bool has(const JobName& waiter) const { return booked_.contains(waiter); }
   void clear() { booked_.clear(); }
   Bytes hostBooked() const;
 

@@ -3,15 +3,11 @@
 #include "node/causes.h"
 #include "node/facts.h"
 #include "node/participants.h"
+#include "node/words.h"
 
 // Turns: asking for them, getting them, giving them back.
 namespace ts::node {
 namespace {
-
-std::string text(const JobName& job) { return job.group + "/" + job.name; }
-std::string text(const Epoch& e) {
-  return std::to_string(e.generation) + "." + std::to_string(e.counter);
-}
 
 tsl_reply grantReply(const GrantOrder& order) {
   tsl_reply r{};

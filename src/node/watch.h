@@ -20,7 +20,6 @@ public:
   // Told once, later; watching twice is watching once. False when it has ended already, or its number
   // has been given to another: then nothing will be told.
   bool add(const Identity& identity);
-  void remove(const Identity& identity) { watched_.erase(identity); }
   // -1: not watched. For signals to exactly this process.
   int pidfd(const Identity& identity) const;
 

@@ -26,7 +26,7 @@ TEST_CASE("a switch is booked against the least of all limits, and the refusal n
   CHECK_FALSE(no.ok);
   CHECK(no.need == 6 * kGiB);
   CHECK(no.free == 4 * kGiB);
-  CHECK(no.what == "hostBudget");
+  CHECK(no.what == "host_budget");
   auto cgroup = bookings.book(kB, need, 0, {available(100 * kGiB), {"cgroup /job", 5 * kGiB, {kA}}}, {});
   CHECK(cgroup.what == "cgroup /job");
   // Another job's cgroup does not bound it.
