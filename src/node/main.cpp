@@ -69,7 +69,9 @@ struct OwnBackends {
       auto processes = inventory.processes(gpu.index);
       if (!processes) return std::nullopt;
       for (const auto& p : *processes) {
-        if (p.pid == pid) sum += p.bytes.value_or(0);
+        if (p.pid != pid) continue;
+        if (!p.bytes) return std::nullopt;
+        sum += *p.bytes;
       }
     }
     return sum;

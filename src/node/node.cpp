@@ -9,6 +9,8 @@
 namespace ts::node {
 namespace {
 
+constexpr auto kWatchAgain = 1 * kj::SECONDS;
+
 kj::Duration toKj(microseconds d) { return d.count() * kj::MICROSECONDS; }
 
 std::vector<NamedDevice> namedDevices(const std::vector<GpuInfo>& gpus) {
@@ -64,11 +66,18 @@ Node::Node(const NodeConfig& config, World world, Records& records)
       mover_({.registry = registry_,
               .roll = roll_,
               .bookings = bookings_,
+              .watch = watch_,
               .workers = world_.workers,
               .timer = world_.port.timer(),
               .log = world_.log,
               .backends = world_.backends,
               .freedDeadline = toKj(config.freedDeadline)}),
+      clearing_({.registry = registry_,
+                 .mover = mover_,
+                 .timer = world_.port.timer(),
+                 .log = world_.log,
+                 .cleared = [this](MemberId id) { memberCleared(id); },
+                 .freedDeadline = toKj(config.freedDeadline)}),
       preparation_({.registry = registry_,
                     .roll = roll_,
                     .mover = mover_,
@@ -103,11 +112,13 @@ Node::Node(const NodeConfig& config, World world, Records& records)
       byPid_({.registry = registry_,
               .roll = roll_,
               .mover = mover_,
+              .watch = watch_,
               .workers = world_.workers,
               .timer = world_.port.timer(),
               .log = world_.log,
               .backend = backendByHand(config, world_.backends),
-              .find = [this](ConnectionId id) { return find(id); }}),
+              .find = [this](ConnectionId id) { return find(id); },
+              .freedDeadline = toKj(config.freedDeadline)}),
       reception_({.participants = participants_,
                   .byPid = byPid_,
                   .devices = namedDevices(roll_.devices()),
@@ -147,13 +158,15 @@ bool Node::recognize(Process& process) {
 // What an earlier life left is looked at and reported; nothing is moved.
 kj::Promise<void> Node::adopt() {
   participants_.dropUnjoined();
+  byPid_.adopt();
   std::vector<Identity> ended;
   for (auto& [id, p] : registry_.participants()) {
     if (!p.departed && !recognize(p.process)) ended.push_back(p.process.identity);
   }
   kj::Vector<kj::Promise<void>> reads;
   for (auto& [id, m] : registry_.members()) {
-    if (recognize(m.process)) reads.add(mover_.adopt(id));
+    if (m.ended) tasks_.add(clearing_.clear(id));
+    else if (recognize(m.process)) reads.add(mover_.adopt(id));
     else ended.push_back(m.process.identity);
   }
   for (const auto& [name, backend] : world_.backends) reads.add(probe(name, *backend));
@@ -209,12 +222,7 @@ void Node::report(wire::NodeReport::Builder out) {
 // --- members ------------------------------------------------------------------------------------
 
 void Node::memberChanged(Member& member) {
-  if (!watch_.add(member.process.identity)) {
-    // It ended between being seen and being watched.
-    tasks_.add(kj::evalLater([this, identity = member.process.identity] {
-      processEnded(identity);
-    }));
-  }
+  watchMember(member.id);
   link_.tell([this, id = member.id](wire::NodeSession::Client& session) -> kj::Promise<void> {
     auto* m = registry_.member(id);
     if (!m) return kj::READY_NOW;
@@ -225,9 +233,28 @@ void Node::memberChanged(Member& member) {
   });
 }
 
+// Without a descriptor to watch it by, nothing is known of its end: tried until there is one.
+void Node::watchMember(MemberId id) {
+  auto* m = registry_.member(id);
+  if (!m || m->ended) return;
+  auto identity = m->process.identity;
+  bool isWatched = false;
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { isWatched = watch_.add(identity); })) {
+    world_.log.error(Line("member-unwatched")
+                         .add("job", text(m->job))
+                         .add("pid", std::int64_t(identity.pid))
+                         .add("why", sentenceOf(*e)));
+    tasks_.add(world_.port.timer().afterDelay(kWatchAgain).then([this, id] { watchMember(id); }));
+    return;
+  }
+  // It ended between being seen and being watched.
+  if (!isWatched) tasks_.add(kj::evalLater([this, identity] { processEnded(identity); }));
+}
+
 void Node::processEnded(const Identity& identity) {
   if (auto* m = registry_.memberOf(identity)) memberEnded(*m);
   participants_.processEnded(identity);
+  byPid_.processEnded(identity);
 }
 
 void Node::memberEnded(Member& m) {
@@ -243,23 +270,7 @@ void Node::memberEnded(Member& m) {
     call.setMember(std::uint64_t(id));
     return call.send().ignoreResult();
   });
-  tasks_.add(clearMember(id));
-}
-
-// A device is clear when it was measured so, not when a process has ended.
-kj::Promise<void> Node::clearMember(MemberId id) {
-  auto& m = *registry_.member(id);
-  auto* backend = mover_.backendOf(m.job);
-  auto discarded = mover_.discard(id).ignoreResult();
-  if (!backend || backend->isWeightless()) {
-    return discarded.then([this, id] { memberCleared(id); });
-  }
-  auto forever = world_.port.timer().now() + 3600 * 24 * 365 * kj::SECONDS;
-  return discarded
-      .then([this, pid = m.process.identity.pid, forever] {
-        return mover_.untilFreed(pid, 0, forever);
-      })
-      .then([this, id](DeviceBytes) { memberCleared(id); });
+  tasks_.add(clearing_.clear(id));
 }
 
 void Node::memberCleared(MemberId id) {

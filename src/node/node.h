@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "node/by_pid.h"
+#include "node/clearing.h"
 #include "node/doctor.h"
 #include "node/orders.h"
 #include "node/reception.h"
@@ -60,7 +61,7 @@ private:
   void memberChanged(Member& member);
   void processEnded(const Identity& identity);
   void memberEnded(Member& member);
-  kj::Promise<void> clearMember(MemberId member);
+  void watchMember(MemberId member);
   void memberCleared(MemberId member);
   void settle(const JobName& job);
   kj::Promise<void> adopt();
@@ -83,6 +84,7 @@ private:
   Roll roll_;
   MasterLink link_;
   Mover mover_;
+  Clearing clearing_;
   Preparation preparation_;
   Participants participants_;
   Orders orders_;

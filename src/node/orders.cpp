@@ -8,6 +8,7 @@
 #include "node/causes.h"
 #include "node/facts.h"
 #include "node/words.h"
+#include "reactor/pidfd.h"
 
 namespace ts::node {
 namespace {
@@ -297,9 +298,9 @@ void Orders::signalAll(const JobName& job, const std::string& why) {
     targets.insert(parts_.registry.participant(id)->process.identity);
   }
   for (const auto& target : targets) {
-    int pidfd = parts_.watch.pidfd(target);
-    if (pidfd < 0) continue;  // has ended
-    int error = signalPidfd(pidfd, SIGKILL);
+    auto process = parts_.watch.held(target);
+    if (!process) continue;  // has ended
+    int error = signalPidfd(process->pidfd(), SIGKILL);
     parts_.log.warning(Line("kill")
                            .add("job", text(job))
                            .add("pid", std::int64_t(target.pid))

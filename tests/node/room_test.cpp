@@ -53,8 +53,11 @@ TEST_CASE("a device has the room that is free and that the outgoing leave", "[no
   CHECK(no.device);
   CHECK(no.need == 12 * kGiB);
   CHECK(no.free == 12 * kGiB - 1);
-  // What is not measured cannot refuse; it will be measured before the restore.
-  CHECK(bookings.book(kB, need, 0, {}, {}).ok);
+  auto unknown = bookings.book(kB, need, 0, {}, {});
+  CHECK_FALSE(unknown.ok);
+  CHECK(unknown.unmeasured == 0u);
+  // Who takes nothing needs no measuring.
+  CHECK(bookings.book(kB, {.takes = {{0, 0}}}, 0, {}, {}).ok);
 }
 
 TEST_CASE("what is saved and restored need not be promised any more", "[node]") {
