@@ -2,13 +2,19 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
+#include <system_error>
 
 namespace ts {
 
 ProcessLook lookAt(pid_t pid) {
   if (pid <= 1 || pid == ::getpid()) return {.kind = ProcessKind::Forbidden};
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  std::string path = "/proc/" + std::to_string(pid) + "/status";
+  std::ifstream status(path);
+  if (!status.is_open() && (errno == EMFILE || errno == ENFILE)) {
+    throw std::system_error(errno, std::generic_category(), path);
+  }
   std::string line;
   char state = 'X';
   pid_t leader = 0;

@@ -33,6 +33,8 @@ public:
   // Restores, if there is room, and lets it go on.
   void restore(Connection& from, std::uint64_t request, const tsl_pid& what);
 
+  kj::Promise<void> whenIdle() { return tasks_.onEmpty(); }
+
   // After a restart: what was saved and has ended since is forgotten.
   void adopt();
   void processEnded(const Identity& identity) { parts_.registry.forgetSavedByHand(identity); }

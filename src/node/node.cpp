@@ -63,69 +63,13 @@ Node::Node(const NodeConfig& config, World world, Records& records)
               return world_.workers.call<bool>([call] { return call(), true; }).ignoreResult();
             },
             *this, world_.log),
-      mover_({.registry = registry_,
-              .roll = roll_,
-              .bookings = bookings_,
-              .watch = watch_,
-              .workers = world_.workers,
-              .timer = world_.port.timer(),
-              .log = world_.log,
-              .backends = world_.backends,
-              .freedDeadline = toKj(config.freedDeadline)}),
-      clearing_({.registry = registry_,
-                 .mover = mover_,
-                 .timer = world_.port.timer(),
-                 .log = world_.log,
-                 .cleared = [this](MemberId id) { memberCleared(id); },
-                 .freedDeadline = toKj(config.freedDeadline)}),
-      preparation_({.registry = registry_,
-                    .roll = roll_,
-                    .mover = mover_,
-                    .bookings = bookings_,
-                    .workers = world_.workers,
-                    .root = ""}),
-      participants_({.registry = registry_,
-                     .link = link_,
-                     .roll = roll_,
-                     .watch = watch_,
-                     .timer = world_.port.timer(),
-                     .log = world_.log,
-                     .meters = meters_,
-                     .find = [this](ConnectionId id) { return find(id); },
-                     .settle = [this](const JobName& job) { settle(job); },
-                     .reconnectGrace = world_.reconnectGrace}),
-      orders_({.registry = registry_,
-               .fence = fence_,
-               .bookings = bookings_,
-               .mover = mover_,
-               .preparation = preparation_,
-               .participants = participants_,
-               .link = link_,
-               .watch = watch_,
-               .timer = world_.port.timer(),
-               .log = world_.log,
-               .meters = meters_,
-               .saveDeadline = toKj(config.saveDeadline),
-               .restoreDeadline = toKj(config.restoreDeadline),
-               .delay = toKj(config.orderDelay),
-               .saveBeforeKill = config.saveBeforeKill}),
-      byPid_({.registry = registry_,
-              .roll = roll_,
-              .mover = mover_,
-              .watch = watch_,
-              .workers = world_.workers,
-              .timer = world_.port.timer(),
-              .log = world_.log,
-              .backend = backendByHand(config, world_.backends),
-              .find = [this](ConnectionId id) { return find(id); },
-              .freedDeadline = toKj(config.freedDeadline)}),
-      reception_({.participants = participants_,
-                  .byPid = byPid_,
-                  .devices = namedDevices(roll_.devices()),
-                  .backends = backendNames(world_.backends),
-                  .defaultBackend = config.backend,
-                  .status = [this] { return status(); },
-                  .doctor = [this](ConnectionId c, std::uint64_t r) { doctor(c, r); }}),
+      mover_(moverParts()),
+      clearing_(clearingParts()),
+      preparation_(preparationParts()),
+      participants_(participantsParts()),
+      orders_(ordersParts()),
+      byPid_(byPidParts()),
+      reception_(receptionParts()),
       tasks_(*this) {
   meters_.scrape(registry_, [this] {
     return Meters::Now{.connections = connections(),
@@ -134,6 +78,95 @@ Node::Node(const NodeConfig& config, World world, Records& records)
                        .booked = bookings_.hostBooked()};
   });
 }
+
+// --- parts --------------------------------------------------------------------------------------
+
+Mover::Parts Node::moverParts() {
+  return {.registry = registry_,
+          .roll = roll_,
+          .bookings = bookings_,
+          .watch = watch_,
+          .workers = world_.workers,
+          .timer = world_.port.timer(),
+          .log = world_.log,
+          .backends = world_.backends,
+          .freedDeadline = toKj(config_.freedDeadline)};
+}
+
+Clearing::Parts Node::clearingParts() {
+  return {.registry = registry_,
+          .mover = mover_,
+          .timer = world_.port.timer(),
+          .log = world_.log,
+          .cleared = [this](MemberId id) { memberCleared(id); },
+          .freedDeadline = toKj(config_.freedDeadline)};
+}
+
+Preparation::Parts Node::preparationParts() {
+  return {.registry = registry_,
+          .roll = roll_,
+          .mover = mover_,
+          .bookings = bookings_,
+          .workers = world_.workers,
+          .root = ""};
+}
+
+Participants::Parts Node::participantsParts() {
+  return {.registry = registry_,
+          .link = link_,
+          .roll = roll_,
+          .watch = watch_,
+          .timer = world_.port.timer(),
+          .log = world_.log,
+          .meters = meters_,
+          .find = [this](ConnectionId id) { return find(id); },
+          .settle = [this](const JobName& job) { settle(job); },
+          .reconnectGrace = world_.reconnectGrace};
+}
+
+Orders::Parts Node::ordersParts() {
+  return {.registry = registry_,
+          .fence = fence_,
+          .bookings = bookings_,
+          .mover = mover_,
+          .preparation = preparation_,
+          .participants = participants_,
+          .link = link_,
+          .watch = watch_,
+          .timer = world_.port.timer(),
+          .log = world_.log,
+          .meters = meters_,
+          .saveDeadline = toKj(config_.saveDeadline),
+          .restoreDeadline = toKj(config_.restoreDeadline),
+          .callLimit = world_.callLimit,
+          .delay = toKj(config_.orderDelay),
+          .saveBeforeKill = config_.saveBeforeKill};
+}
+
+ByPid::Parts Node::byPidParts() {
+  return {.registry = registry_,
+          .roll = roll_,
+          .mover = mover_,
+          .watch = watch_,
+          .workers = world_.workers,
+          .timer = world_.port.timer(),
+          .log = world_.log,
+          .backend = backendByHand(config_, world_.backends),
+          .find = [this](ConnectionId id) { return find(id); },
+          .freedDeadline = toKj(config_.freedDeadline)};
+}
+
+Reception::Parts Node::receptionParts() {
+  return {.participants = participants_,
+          .byPid = byPid_,
+          .devices = namedDevices(roll_.devices()),
+          .backends = backendNames(world_.backends),
+          .defaultBackend = config_.backend,
+          .status = [this] { return status(); },
+          .doctor = [this](ConnectionId c, std::uint64_t r) { doctor(c, r); }};
+}
+
+// --- life ---------------------------------------------------------------------------------------
 
 kj::Promise<void> Node::start(kj::AutoCloseFd listener) {
   // The socket is there before we are ready: who connects meanwhile waits in its backlog.
@@ -193,7 +226,7 @@ kj::Promise<void> Node::probe(std::string name, SnapshotBackend& backend) {
 kj::Promise<void> Node::stop() {
   if (server_) server_->stopListening();
   link_.stop();  // no more orders
-  return orders_.whenIdle();
+  return orders_.whenIdle().then([this] { return byPid_.whenIdle(); });
 }
 
 void Node::reconfigure(const NodeConfig& config) {

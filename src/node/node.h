@@ -29,15 +29,16 @@ public:
     Log& log;
     std::string version;
     kj::Duration reconnectGrace = 5 * kj::SECONDS;
+    kj::Duration callLimit = 30 * kj::SECONDS;  // for calls of a driver that move nothing
   };
   Node(const NodeConfig& config, World world, Records& records);
   KJ_DISALLOW_COPY(Node);
 
   // Reads where the state of what an earlier life left is, listens and calls the master.
   kj::Promise<void> start(kj::AutoCloseFd listener);
-  // No more is taken in. Resolves when no order is under way.
+  // No more is taken in. Resolves when nothing is moved any more.
   kj::Promise<void> stop();
-  // What may change while it runs: deadlines, budget.
+  // What may change while it runs: the budget.
   void reconfigure(const NodeConfig& config);
 
   // Text for Prometheus.
@@ -49,6 +50,14 @@ public:
   std::size_t connections() const { return server_ ? server_->connections() : 0; }
 
 private:
+  Mover::Parts moverParts();
+  Clearing::Parts clearingParts();
+  Preparation::Parts preparationParts();
+  Participants::Parts participantsParts();
+  Orders::Parts ordersParts();
+  ByPid::Parts byPidParts();
+  Reception::Parts receptionParts();
+
   // MasterLinkHost
   Generation highestGeneration() override { return registry_.generation(); }
   wire::NodeDaemon::Client newDaemon() override { return orders_.newDaemon(); }

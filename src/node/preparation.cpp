@@ -32,7 +32,7 @@ std::string lacks(const Bookings::Verdict& v, const Scan& scan) {
 
 kj::Promise<Outcome> Preparation::prepare(JobName waiter, std::vector<MemberId> outgoing,
                                           std::vector<MemberId> incoming) {
-  if (isWeightless(outgoing) && isWeightless(incoming)) {
+  if (isWeightless(outgoing, incoming)) {
     return book(waiter, outgoing, incoming, {}, {});
   }
   // Looked at first: what an outgoing job has allocated since is booked too.

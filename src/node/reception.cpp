@@ -34,7 +34,7 @@ void Reception::received(Connection& from, const tsl_message& m, pid_t speaker) 
     case TSL_HELLO: return hello(from, m);
     case TSL_CLAIM: {
       auto& claim = claims_[from.id()];
-      if (claim.size() < kLongestClaim) claim += textOf(m.u.claim.devices);
+      claim += textOf(m.u.claim.devices).substr(0, kLongestClaim + 1 - claim.size());
       return;
     }
     case TSL_JOIN: return join(from, request, m.u.join);
@@ -90,6 +90,11 @@ void Reception::join(Connection& from, std::uint64_t request, const tsl_join& wh
     return from.reply(request, TSL_INVALID, "gang " + std::to_string(spec.gang) + ", on_broken " +
                                                 std::to_string(what.on_broken) +
                                                 ": out of their ranges");
+  }
+  if (claimText.size() > kLongestClaim) {
+    return from.reply(request, TSL_INVALID,
+                      "a claim of more than " + std::to_string(kLongestClaim) +
+                          " bytes; name each device once, or claim all with an empty one");
   }
   if (what.flags & TSL_JOIN_NO_DEVICES) claimText = "none";
   auto claim = parseClaim(claimText, parts_.devices);
