@@ -140,7 +140,8 @@ Orders::Parts Node::ordersParts() {
           .restoreDeadline = toKj(config_.restoreDeadline),
           .callLimit = world_.callLimit,
           .delay = toKj(config_.orderDelay),
-          .saveBeforeKill = config_.saveBeforeKill};
+          .saveBeforeKill = config_.saveBeforeKill,
+          .signal = world_.signal};
 }
 
 ByPid::Parts Node::byPidParts() {

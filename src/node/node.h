@@ -30,6 +30,7 @@ public:
     std::string version;
     kj::Duration reconnectGrace = 5 * kj::SECONDS;
     kj::Duration callLimit = 30 * kj::SECONDS;  // for calls of a driver that move nothing
+    std::function<int(int pidfd, int number)> signal = signalPidfd;  // 0 or errno
   };
   Node(const NodeConfig& config, World world, Records& records);
   KJ_DISALLOW_COPY(Node);

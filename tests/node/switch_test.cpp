@@ -434,3 +434,40 @@ TEST_CASE("a thread is not taken for its process", "[node]") {
   CHECK(reply.status == TSL_NO_SUCH_PROCESS);
   CHECK(std::string(reply.detail).find("thread") != std::string::npos);
 }
+
+TEST_CASE("every order that asks the driver is overdue at its limit, and its end is told", "[node]") {
+  Loop l;
+  FakeMaster master(l);
+  TestNode node(l, &master);
+  node.callLimit = 1 * kj::MILLISECONDS;
+  node.start();
+  auto a = node.joined("a", "0", "fake");
+  node.cards.use(a->pid(), 0, kGiB);
+  auto quiet = master.quiesce("a").wait(l.scope);
+  REQUIRE(quiet.members.size() == 1);
+  auto member = quiet.members[0].member;
+  node.backend.fake.hold(GENERATE("release", "probe"));
+  auto operation = std::to_string(master.nextOperation);
+  auto order = node.backend.fake.holds("probe") ? master.prepare("a", {member}, {})
+                                                : GENERATE(true, false) ? master.release("a")
+                                                                        : master.grant("a", 7, {0}, {});
+  auto late = order.wait(l.scope);
+  CHECK(late.cause == Cause::Overdue);
+  CHECK(node->orders().overdue().size() == 1);
+  node.backend.fake.letGo();
+  l.pumpUntil([&] { return master.heard("finished " + operation + " ok"); });
+  CHECK(node->orders().overdue().empty());
+}
+
+TEST_CASE("a kill that does not reach a process says which, and why", "[node]") {
+  Loop l;
+  FakeMaster master(l);
+  TestNode node(l, &master);
+  node.signal = [](int, int) { return EPERM; };
+  node.start();
+  auto a = node.joined("a");
+  auto outcome = master.kill("a").wait(l.scope);
+  CHECK(outcome.code == Outcome::Code::Failed);
+  CHECK(outcome.detail == "kill of rl/a did not reach pid " + std::to_string(a->pid()) +
+                              ": Operation not permitted");
+}

@@ -106,7 +106,9 @@ void TestNode::start() {
                         .masterUid = {},
                         .log = log_,
                         .version = "test",
-                        .reconnectGrace = grace},
+                        .reconnectGrace = grace,
+                        .callLimit = callLimit,
+                        .signal = signal},
       *journal_);
   unsigned before = master_ ? master_->sessions : 0;
   node_->start(node::listenAt(config.socket)).wait(loop.scope);

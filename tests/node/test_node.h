@@ -91,6 +91,8 @@ public:
   NoneBackend none;
   NodeConfig config;
   kj::Duration grace = 3600 * kj::SECONDS;
+  kj::Duration callLimit = 3600 * kj::SECONDS;
+  std::function<int(int, int)> signal = signalPidfd;
 
   void start();  // and waits for its session, where there is a master
   void stop() { node_.reset(); }
