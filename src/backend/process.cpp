@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <fstream>
+#include <system_error>
 
 namespace ts {
 
@@ -26,7 +27,9 @@ ProcessLook lookAt(pid_t pid) {
   if (pid <= 1 || pid == ::getpid()) return {.kind = ProcessKind::Forbidden};
   const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (fd < 0 && errno == ESRCH) return {.kind = ProcessKind::Gone};
-  if (fd < 0) {  // EINVAL or, since Linux 6.9, ENOENT: no leader; else no descriptor is left to ask with
+  if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+    throw std::system_error(errno, std::generic_category(), "pidfd_open of " + std::to_string(pid));
+  if (fd < 0) {  // a thread (EINVAL; ENOENT since Linux 6.9)
     const pid_t leader = leaderOf(pid);
     if (leader == 0) return {.kind = ProcessKind::Gone};
     return {.kind = leader == pid ? ProcessKind::Leader : ProcessKind::Thread, .leader = leader};

@@ -21,6 +21,7 @@ struct ProcessLook {
   pid_t leader = 0;  // of a thread: its process
 };
 
+// Throws std::system_error when no descriptor is left to look with.
 ProcessLook lookAt(pid_t pid);
 
 // The outcome for everybody but a Leader.

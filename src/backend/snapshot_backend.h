@@ -16,7 +16,9 @@ enum class TargetState { NoContext, Running, Locked, Saved, Failed, Gone, Unknow
 const char* toText(TargetState state);  // "running", "saved"…
 
 struct Target {
-  pid_t pid = 0;  // a thread-group leader; the caller holds a pidfd, so the number is not reused
+  // A thread-group leader. The caller has seen by a pidfd, right before the call, that it still is the
+  // process that it means.
+  pid_t pid = 0;
 };
 using DeviceSet = std::vector<std::uint32_t>;  // indices in the node's inventory; empty: all
 using Deadline = std::chrono::steady_clock::time_point;

@@ -16,9 +16,10 @@ The daemon of one node: local programs take turns on its devices, and only it mo
   --version         print the version
   --help            print this
 
-Signals: SIGTERM ends it when no backend call runs any more; SIGHUP reads the configuration again
-(log_level and host_budget change at once, the rest with a restart).
-Exit codes: 0 ended as asked, 1 failed, 2 usage, 78 the configuration is wrong.
+Signals: SIGTERM ends it when no backend call runs any more, or the longest deadline is over; SIGHUP reads
+the configuration again (log_level and host_budget change at once, the rest with a restart).
+Exit codes: 0 ended as asked, 1 failed or left a call of a driver behind, 2 usage, 78 the configuration is
+wrong.
 
 Examples:
   tsnoded --config /etc/timeslice/node.toml

@@ -33,6 +33,8 @@ public:
     auto out = memberIds(p.getOutgoing());
     auto in = memberIds(p.getIncoming());
     auto order = read(p.getOrder(), "prepare");
+    bool asksDriver = !orders_.parts_.preparation.isWeightless(out, in);
+    if (asksDriver) order.limit = orders_.parts_.callLimit;
     return obey(context, order, [&o = orders_, job = order.job, out, in] {
       return o.parts_.preparation.prepare(job, out, in);
     });
@@ -57,6 +59,7 @@ public:
   kj::Promise<void> release(ReleaseContext context) override {
     auto order = read(context.getParams().getOrder(), "release");
     order.moves = true;
+    if (isHeavy(order)) order.limit = orders_.parts_.callLimit;
     return obey(context, order,
                 [&o = orders_, job = order.job] { return o.parts_.mover.release(job); });
   }
@@ -84,6 +87,7 @@ public:
     auto p = context.getParams();
     auto order = read(p.getOrder(), "grant");
     order.moves = true;
+    if (isHeavy(order)) order.limit = orders_.parts_.callLimit;
     GrantOrder g{.job = order.job,
                  .epoch = fromWire(p.getEpoch()),
                  .devices = indices(p.getDevices()),
@@ -104,6 +108,7 @@ public:
   kj::Promise<void> discard(DiscardContext context) override {
     auto p = context.getParams();
     auto order = read(p.getOrder(), "discard");
+    if (isHeavy(order)) order.limit = orders_.parts_.callLimit;
     return obey(context, order, [&o = orders_, member = MemberId{p.getMember()}] {
       return o.parts_.mover.discard(member);
     });
@@ -111,6 +116,10 @@ public:
   kj::Promise<void> kill(KillContext context) override {
     auto p = context.getParams();
     auto order = read(p.getOrder(), "kill");
+    // What comes before the kill is bounded by itself.
+    if (isHeavy(order)) {
+      order.limit = kClearingQuiesce * 2 + orders_.parts_.saveDeadline + orders_.parts_.callLimit;
+    }
     return obey(context, order, [&o = orders_, job = order.job, why = text(p.getWhy())] {
       return o.kill(job, why);
     });

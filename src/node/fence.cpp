@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <sstream>
+#include <stdexcept>
+
+#include "node/record_text.h"
+#include "node/words.h"
 
 namespace ts::node {
 namespace {
@@ -9,7 +13,7 @@ namespace {
 const std::string kPrefix = "order/";
 
 std::string nameOf(const JobName& job, OperationId operation) {
-  return kPrefix + job.group + "/" + job.name + "/" + std::to_string(std::uint64_t(operation));
+  return kPrefix + text(job) + "/" + std::to_string(std::uint64_t(operation));
 }
 
 const char* const kNobodySaw =
@@ -29,6 +33,7 @@ Outcome decodeOutcome(const std::string& text) {
   int code = 0, cause = 0;
   Outcome o;
   in >> code >> cause >> o.need >> o.free >> o.lasting >> o.bytes;
+  if (!in) throw std::invalid_argument("it is no outcome");
   in.get();
   std::getline(in, o.detail, '\0');
   o.code = Outcome::Code(code);
@@ -39,16 +44,14 @@ Outcome decodeOutcome(const std::string& text) {
 Fence::Fence(Records& records) : records_(records) { load(); }
 
 void Fence::load() {
-  for (const auto& [name, value] : records_.all()) {
-    if (!name.starts_with(kPrefix)) continue;
-    auto first = name.find('/', kPrefix.size());
-    auto second = name.find('/', first + 1);
-    JobName job{name.substr(kPrefix.size(), first - kPrefix.size()),
-                name.substr(first + 1, second - first - 1)};
-    Outcome outcome{.code = Outcome::Code::Failed, .cause = Cause::DriverError, .detail = kNobodySaw};
-    if (!value.empty()) outcome = decodeOutcome(value);
-    orders_[job].push_back({OperationId{std::stoull(name.substr(second + 1))}, outcome});
-  }
+  records_.each(kPrefix, [&](const std::string& rest, const std::string& value) {
+    auto first = rest.find('/');
+    auto second = rest.find('/', first + 1);
+    if (second == std::string::npos) throw std::invalid_argument("it names no order");
+    JobName job{rest.substr(0, first), rest.substr(first + 1, second - first - 1)};
+    auto outcome = value.empty() ? failure(Cause::DriverError, kNobodySaw) : decodeOutcome(value);
+    orders_[job].push_back({OperationId{decodeNumber(rest.substr(second + 1))}, outcome});
+  });
   for (auto& [job, entries] : orders_) std::ranges::sort(entries, {}, &Entry::operation);
 }
 

@@ -11,6 +11,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <stdexcept>
+
+#include "wire/greet.h"
 
 namespace ts::node {
 namespace {
@@ -41,9 +44,16 @@ std::vector<std::string_view> lines(std::string_view text) {
 Records::Change decodeLine(std::string_view line) {
   if (line.front() == '-') return {unescaped(line.substr(1)), "", true};
   auto tab = line.find('\t');
-  KJ_REQUIRE(line.front() == '=' && tab != std::string_view::npos, "not a line of a journal",
-             std::string(line).c_str());
+  if (line.front() != '=' || tab == std::string_view::npos) {
+    throw std::invalid_argument("line \"" + std::string(line) + "\"");
+  }
   return {unescaped(line.substr(1, tab - 1)), unescaped(line.substr(tab + 1)), false};
+}
+
+[[noreturn]] void unreadable(const std::string& place, const std::string& what,
+                             const std::string& why) {
+  kj::throwFatalException(sentence(place + ": " + what + " cannot be read: " + why +
+                                   "; stop the jobs and remove the file"));
 }
 
 std::string readAll(int fd) {
@@ -121,6 +131,16 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
+void Records::each(const std::string& prefix, const Use& use) const {
+  for (auto it = all().lower_bound(prefix); it != all().end() && it->first.starts_with(prefix); ++it) {
+    try {
+      use(it->first.substr(prefix.size()), it->second);
+    } catch (const std::exception& e) {
+      unreadable(place(), "record \"" + it->first + "\"", it->second + " (" + e.what() + ")");
+    }
+  }
+}
+
 void MemoryRecords::keep(const std::vector<Change>& changes) {
   for (const auto& c : changes) {
     if (c.erase) values_.erase(c.name);
@@ -135,7 +155,7 @@ Journal::Journal(std::string directory) : directory_(std::move(directory)) {
   KJ_SYSCALL(fd = ::open(lockPath.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), lockPath.c_str());
   lock_ = kj::AutoCloseFd(fd);
   KJ_REQUIRE(::flock(lock_, LOCK_EX | LOCK_NB) == 0,
-             "another node daemon uses this state directory; give each its own stateDir",
+             "another node daemon uses this state directory; give each its own state_dir",
              directory_.c_str());
   load();
 }
@@ -151,10 +171,18 @@ void Journal::load() {
       values_.keep(step);
       step.clear();
     } else if (!line.empty()) {
-      step.push_back(decodeLine(line));
+      step.push_back(decoded(line));
     }
   }
   compact(0);  // also drops a step that was cut short
+}
+
+Records::Change Journal::decoded(std::string_view line) const {
+  try {
+    return decodeLine(line);
+  } catch (const std::exception& e) {
+    unreadable(place(), e.what(), "it is no line of a journal");
+  }
 }
 
 void Journal::keep(const std::vector<Change>& changes) {

@@ -4,6 +4,7 @@
 #include <kj/array.h>
 #include <kj/io.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -22,6 +23,12 @@ public:
   virtual ~Records() noexcept(false) {}
   virtual void keep(const std::vector<Change>& changes) = 0;
   virtual const std::map<std::string, std::string>& all() const = 0;
+  virtual std::string place() const = 0;  // for a person
+
+  // Those whose names begin with `prefix`; `rest` is what follows it. What `use` throws becomes a sentence
+  // that names the record and says what to do.
+  using Use = std::function<void(const std::string& rest, const std::string& value)>;
+  void each(const std::string& prefix, const Use& use) const;
 
   void put(std::string name, std::string value) {
     keep({{std::move(name), std::move(value), false}});
@@ -34,6 +41,7 @@ class MemoryRecords final : public Records {
 public:
   void keep(const std::vector<Change>& changes) override;
   const std::map<std::string, std::string>& all() const override { return values_; }
+  std::string place() const override { return "records in memory"; }
 
 private:
   std::map<std::string, std::string> values_;
@@ -48,9 +56,11 @@ public:
   explicit Journal(std::string directory);  // made if it is not there; throws when it cannot be used
   void keep(const std::vector<Change>& changes) override;
   const std::map<std::string, std::string>& all() const override { return values_.all(); }
+  std::string place() const override { return "journal " + directory_ + "/journal"; }
 
 private:
   void load();
+  Change decoded(std::string_view line) const;
   void append(std::string_view text);
   void compact(std::size_t roomFor);
 

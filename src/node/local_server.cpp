@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -20,30 +21,41 @@ namespace {
 constexpr std::size_t kMaxQueued = 64;
 constexpr int kReadsAtOnce = 16;  // then others have their turn
 constexpr int kAcceptsAtOnce = 64;
+constexpr auto kPause = 100 * kj::MILLISECONDS;
 constexpr int kPeerPidfd = 77;         // SO_PEERPIDFD, Linux 6.5
 constexpr int kFirstInherited = 3;     // SD_LISTEN_FDS_START
 constexpr mode_t kSocketMode = 0666;
 
-kj::AutoCloseFd pidfdOfPeer(int fd, pid_t pid) {
+// Throws when no descriptor is left: that says nothing about the peer.
+Pidfd pidfdOfPeer(int fd, pid_t pid) {
   int pidfd = -1;
   socklen_t size = sizeof(pidfd);
-  if (::getsockopt(fd, SOL_SOCKET, kPeerPidfd, &pidfd, &size) == 0) return kj::AutoCloseFd(pidfd);
+  if (::getsockopt(fd, SOL_SOCKET, kPeerPidfd, &pidfd, &size) == 0) {
+    return {kj::AutoCloseFd(pidfd), 0};
+  }
   auto opened = openPidfd(pid);
-  return kj::mv(opened.fd);
+  if (opened.error == EMFILE || opened.error == ENFILE) KJ_FAIL_SYSCALL("pidfd_open", opened.error);
+  return opened;
 }
 
-// Nothing when it has ended meanwhile.
-std::optional<Peer> peerOf(int fd) {
+struct PeerLook {
+  std::optional<Peer> peer;
+  pid_t pid = 0;
+  std::string why;  // there is no peer
+};
+
+PeerLook peerOf(int fd) {
   ucred credentials{};
   socklen_t size = sizeof(credentials);
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0) return {};
-  auto pidfd = pidfdOfPeer(fd, credentials.pid);
-  if (pidfd.get() < 0) return {};
-  auto process = readProcess(credentials.pid);
+  KJ_SYSCALL(::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size));
+  auto pid = credentials.pid;
+  auto pidfd = pidfdOfPeer(fd, pid);
+  if (!pidfd.ok()) return {{}, pid, std::string("pidfd_open: ") + std::strerror(pidfd.error)};
+  auto process = readProcess(pid);
   // Read after the pidfd was had, and it lives: the number cannot have been given to another.
-  if (!process || hasExited(pidfd)) return {};
+  if (!process || hasExited(pidfd.fd)) return {{}, pid, "the process has ended"};
   process->uid = credentials.uid;
-  return Peer{*process, credentials.gid};
+  return {Peer{*process, credentials.gid}, pid, ""};
 }
 
 void makeParent(const std::string& path) {
@@ -192,31 +204,62 @@ void LocalServer::acceptAll() {
   }
 }
 
+// False: nobody waits, or nobody can be taken in now. Most likely no descriptors are left then, and those
+// in the backlog wait rather than the loop spinning on them.
 bool LocalServer::acceptOne() {
-  std::optional<kj::AutoCloseFd> fd;
-  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { fd = acceptSeqpacket(listener_); })) {
-    // Most likely no descriptors are left. Those in the backlog wait until a connection ends, rather
-    // than the loop spinning on them.
+  bool more = false;
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { more = acceptInto(); })) {
     pauseAccepting(e->getDescription().cStr());
-    return false;
   }
-  if (!fd) return false;
-  auto peer = peerOf(*fd);
-  if (!peer) return true;
+  return more;
+}
+
+bool LocalServer::acceptInto() {
+  if (accepted_.get() < 0) {
+    auto fd = acceptSeqpacket(listener_);
+    if (!fd) return false;
+    accepted_ = kj::mv(*fd);
+  }
+  auto look = peerOf(accepted_);
+  auto fd = kj::mv(accepted_);
+  if (!look.peer) {
+    log_.warning(Line("local-peer-refused").add("pid", std::int64_t(look.pid)).add("why", look.why));
+    return true;
+  }
   ConnectionId id{++lastId_};
-  connections_[id] = std::make_unique<Connection>(*this, id, kj::mv(*fd), std::move(*peer));
+  connections_[id] = std::make_unique<Connection>(*this, id, kj::mv(fd), std::move(*look.peer));
   return true;
+}
+
+void LocalServer::stopListening() {
+  stopped_ = true;
+  accept_.pause();
 }
 
 void LocalServer::pauseAccepting(const char* why) {
   paused_ = true;
   accept_.pause();
-  auto now = port_.timer().now();
+  auto& timer = port_.timer();
+  resuming_ = timer.afterDelay(kPause).then([this] { resumeAccepting(); }).eagerlyEvaluate(
+      [this](kj::Exception&& e) { taskFailed(kj::mv(e)); });
+  auto now = timer.now();
   if (now < quietUntil_) return;  // it may happen with every connection that comes and goes
   quietUntil_ = now + 1 * kj::SECONDS;
   log_.warning(Line("local-accept-paused")
                    .add("connections", std::uint64_t(connections_.size()))
                    .add("why", why));
+}
+
+// One that was accepted and is still unknown wakes nobody: it is looked at again here.
+void LocalServer::resumeAccepting() {
+  if (!paused_ || stopped_) return;
+  paused_ = false;
+  accept_.resume();
+  if (accepted_.get() >= 0) acceptAll();
+}
+
+void LocalServer::taskFailed(kj::Exception&& exception) {
+  log_.error(Line("local-server-failed").add("why", exception.getDescription().cStr()));
 }
 
 void LocalServer::drop(ConnectionId id) {
@@ -226,15 +269,13 @@ void LocalServer::drop(ConnectionId id) {
   connections_.erase(it);
   if (ended_.size() > 1) return;
   reaping_ = kj::evalLater([this] { reap(); }).eagerlyEvaluate([this](kj::Exception&& e) {
-    log_.error(Line("local-close-failed").add("why", e.getDescription().cStr()));
+    taskFailed(kj::mv(e));
   });
 }
 
 void LocalServer::reap() {
   ended_.clear();
-  if (!paused_) return;
-  paused_ = false;
-  accept_.resume();
+  resumeAccepting();
 }
 
 kj::AutoCloseFd listenAt(const std::string& path) {

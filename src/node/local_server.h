@@ -83,19 +83,23 @@ public:
 
 class LocalServer {
 public:
-  // `listener`: bound and listening. Descriptors may run out: then those who wait, wait.
+  // `listener`: bound and listening. Descriptors may run out: then those who wait, wait, until a
+  // connection ends or a moment has passed.
   LocalServer(LibeventPort& port, kj::AutoCloseFd listener, LocalHandler& handler, Log& log);
   KJ_DISALLOW_COPY(LocalServer);
 
   Connection* find(ConnectionId id);
   std::size_t connections() const { return connections_.size(); }
-  void stopListening() { accept_.pause(); }
+  void stopListening();
 
 private:
   friend class Connection;
   void acceptAll();
   bool acceptOne();
+  bool acceptInto();
   void pauseAccepting(const char* why);
+  void resumeAccepting();
+  void taskFailed(kj::Exception&& exception);
   void drop(ConnectionId id);
   void reap();
 
@@ -104,7 +108,10 @@ private:
   Log& log_;
   kj::AutoCloseFd listener_;
   FdWatch accept_;
-  bool paused_ = false;  // no descriptors are left
+  kj::AutoCloseFd accepted_;  // a connection of which nobody knows yet whose it is
+  bool paused_ = false;       // no descriptors are left
+  bool stopped_ = false;
+  kj::Promise<void> resuming_ = kj::READY_NOW;
   kj::TimePoint quietUntil_ = kj::origin<kj::TimePoint>();
   std::uint64_t lastId_ = 0;
   std::map<ConnectionId, std::unique_ptr<Connection>> connections_;

@@ -6,6 +6,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -18,6 +20,7 @@
 #include "metrics/http_server.h"
 #include "node/arguments.h"
 #include "node/node.h"
+#include "node/reload.h"
 #include "reactor/libevent_io.h"
 #include "reactor/signals.h"
 
@@ -69,7 +72,9 @@ struct OwnBackends {
       auto processes = inventory.processes(gpu.index);
       if (!processes) return std::nullopt;
       for (const auto& p : *processes) {
-        if (p.pid == pid) sum += p.bytes.value_or(0);
+        if (p.pid != pid) continue;
+        if (!p.bytes) return std::nullopt;
+        sum += *p.bytes;
       }
     }
     return sum;
@@ -98,37 +103,45 @@ std::unique_ptr<HttpServer> serveHttp(LibeventPort& port, Node& node, const std:
                 .health = [&node] { return node.link().isUp() ? "" : node.link().whyDown(); }});
 }
 
-class Reload {
-public:
-  Reload(LibeventPort& port, std::string path, Node& node, Log& log)
-      : signal_(port, SIGHUP), path_(std::move(path)), node_(node), log_(log) {}
+kj::Promise<void> reloadForever(Signal& hangUp, NodeConfig& config, const std::string& path,
+                                Node& node, Log& log) {
+  return hangUp.next().then([&] {
+    if (reload(config, path, log)) node.reconfigure(config);
+    return reloadForever(hangUp, config, path, node, log);
+  });
+}
 
-  kj::Promise<void> run() {
-    return signal_.next().then([this] {
-      reload();
-      return run();
-    });
+// A call of a driver that hangs for good cannot be ended, and must not keep the daemon. Nothing is lost
+// by leaving at once: the journal is complete after each step.
+class LastCalls {
+public:
+  LastCalls(Workers& workers, Log& log) : workers_(workers), log_(log) {}
+  LastCalls(const LastCalls&) = delete;
+  LastCalls& operator=(const LastCalls&) = delete;
+  ~LastCalls() {
+    if (workers_.drain(kLastCalls)) return;
+    log_.error(Line("calls-abandoned").add("running", std::uint64_t(workers_.busy())));
+    ::_exit(kExitFailed);
   }
 
 private:
-  void reload() {
-    if (path_.empty()) return;
-    auto loaded = loadNodeConfig(path_);
-    for (const auto& e : loaded.errors) log_.error(Line("reload-failed").add("why", e.text));
-    if (!loaded.ok()) return;  // what it runs with stays
-    bool known = false;
-    log_.setThreshold(parseLevel(loaded.value.logLevel, known));
-    node_.reconfigure(loaded.value);
-    log_.info(Line("reloaded").add("config", path_));
-  }
-
-  Signal signal_;
-  std::string path_;
-  Node& node_;
+  static constexpr std::chrono::seconds kLastCalls{5};
+  Workers& workers_;
   Log& log_;
 };
 
-int serve(const NodeConfig& config, const Arguments& arguments) {
+// No state is left half moved, unless a call runs past its deadline.
+void stop(Node& node, const NodeConfig& config, kj::Timer& timer, Log& log, kj::WaitScope& scope) {
+  auto limit = std::max(config.saveDeadline, config.restoreDeadline).count() * kj::MICROSECONDS;
+  auto late = timer.afterDelay(limit).then([&] {
+    for (const auto& order : node.orders().overdue()) {
+      log.error(Line("stopped-early").add("running", order));
+    }
+  });
+  node.stop().exclusiveJoin(kj::mv(late)).wait(scope);
+}
+
+int serve(NodeConfig config, const Arguments& arguments) {
   bool known = false;
   Log log(parseLevel(config.logLevel, known));
   raiseDescriptorLimit();
@@ -145,11 +158,13 @@ int serve(const NodeConfig& config, const Arguments& arguments) {
   OwnBackends backends(config, *inventory);
   auto auth = config.auth == "none" ? newNoAuth() : newMungeAuth();
   Workers workers;
+  LastCalls lastCalls(workers, log);
   Journal journal(config.stateDir);
   auto listener = inheritedListener();
   if (listener.get() < 0) listener = listenAt(config.socket);
   Signal terminate(port, SIGTERM);
   Signal interrupt(port, SIGINT);
+  Signal hangUp(port, SIGHUP);
 
   Node node(config,
             {.port = port,
@@ -162,14 +177,16 @@ int serve(const NodeConfig& config, const Arguments& arguments) {
              .log = log,
              .version = TIMESLICE_VERSION},
             journal);
-  Reload reload(port, arguments.config, node, log);
-  auto reloading = reload.run().eagerlyEvaluate([](kj::Exception&&) {});
+  auto reloading = reloadForever(hangUp, config, arguments.config, node, log)
+                       .eagerlyEvaluate([&log](kj::Exception&& e) {
+                         log.error(Line("reload-stopped").add("why", sentenceOf(e)));
+                       });
   auto http = serveHttp(port, node, config.http);
   node.start(kj::mv(listener)).wait(scope);
   announce(arguments.announce, config, name);
   terminate.next().exclusiveJoin(interrupt.next()).wait(scope);
   log.info(Line("stopping").add("node", name));
-  node.stop().wait(scope);  // no state is left half moved
+  stop(node, config, port.timer(), log, scope);
   return 0;
 }
 

@@ -1,7 +1,5 @@
 #include "node/members.h"
 
-#include <algorithm>
-
 #include "node/pedigree.h"
 
 namespace ts::node {
@@ -21,16 +19,17 @@ bool isOnDevice(Residency r) {
 }
 
 // Only measured devices say something; what is known of the others stays.
-DeviceBytes merged(const DeviceBytes& known, const DeviceBytes& seen, const Scan& scan) {
-  DeviceBytes out = seen;
+DeviceBytes merged(const DeviceBytes& known, const Seen* seen, const Scan& scan) {
+  DeviceBytes out = seen ? seen->bytes : DeviceBytes{};
   for (const auto& [device, n] : known) {
-    if (!scan.isMeasured(device)) out[device] = n;
+    bool silent = !scan.isMeasured(device) || (seen && seen->unmeasured.contains(device));
+    if (silent) out[device] = n;
   }
   return out;
 }
 
 // A member whose state is elsewhere keeps its bytes: those of its snapshot.
-bool update(Member& member, const DeviceBytes& seen, const Scan& scan) {
+bool update(Member& member, const Seen* seen, const Scan& scan) {
   if (!isOnDevice(member.residency) || member.ended) return false;
   auto bytes = merged(member.bytes, seen, scan);
   auto residency = member.residency;
@@ -50,6 +49,7 @@ void addUser(Registry& registry, const Seen& seen, const Scan& scan,
     return it == scan.ancestors.end() ? std::nullopt : std::optional(it->second);
   };
   if (seen.process.identity.startTime == 0) return;  // it ended while we looked
+  if (seen.bytes.empty()) return;                    // nothing that could be moved is known
   auto job = jobOf(seen.process, roots, find);
   Job* known = job ? registry.job(*job) : nullptr;
   if (!known || known->spec.backend == "none" || known->spec.backend == "turns") return;
@@ -73,7 +73,7 @@ void applyScan(Registry& registry, const Scan& scan, const std::function<void(Me
     Member& m = *registry.member(id);
     Job* job = registry.job(m.job);
     if (!job || job->spec.backend == "none") continue;
-    if (!update(m, scan.bytesOf(m.process.identity.pid), scan)) continue;
+    if (!update(m, scan.find(m.process.identity), scan)) continue;
     registry.record(m);
     changed(m);
   }
@@ -93,22 +93,6 @@ void applyParticipants(Registry& registry, const JobName& name,
     for (auto d : p.devices) member.bytes[d] = 0;
     changed(registry.add(std::move(member)));
   }
-}
-
-std::string holdersOf(Registry& registry, const Scan& scan, std::uint32_t device) {
-  std::vector<std::pair<Bytes, std::string>> holders;
-  for (const auto& seen : scan.users) {
-    auto it = seen.bytes.find(device);
-    if (it == seen.bytes.end()) continue;
-    auto* m = registry.memberOf(seen.process.identity);
-    auto job = m ? m->job.group + "/" + m->job.name : std::string("no job");
-    holders.emplace_back(it->second, "pid " + std::to_string(seen.process.identity.pid) + " (" +
-                                         job + ") " + std::to_string(it->second) + " bytes");
-  }
-  std::ranges::sort(holders, std::greater{});
-  std::string out;
-  for (const auto& [bytes, text] : holders) out += (out.empty() ? "" : ", ") + text;
-  return out.empty() ? "nobody that the driver names" : out;
 }
 
 }  // namespace ts::node

@@ -16,7 +16,4 @@ void applyScan(Registry& registry, const Scan& scan, const std::function<void(Me
 void applyParticipants(Registry& registry, const JobName& job,
                        const std::function<void(Member&)>& changed);
 
-// Who uses a device, largest first, for a person: "pid 17 (rl/a) 3221225472 bytes, pid 5 (no job) …".
-std::string holdersOf(Registry& registry, const Scan& scan, std::uint32_t device);
-
 }  // namespace ts::node

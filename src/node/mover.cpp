@@ -6,8 +6,9 @@
 #include <algorithm>
 
 #include "node/causes.h"
+#include "node/device_room.h"
 #include "node/facts.h"
-#include "node/members.h"
+#include "node/words.h"
 
 namespace ts::node {
 namespace {
@@ -16,13 +17,7 @@ constexpr int kMaxRounds = 10;
 constexpr auto kFirstPause = 1 * kj::MILLISECONDS;
 constexpr auto kLongestPause = 100 * kj::MILLISECONDS;
 
-Bytes sum(const DeviceBytes& bytes) {
-  Bytes out = 0;
-  for (const auto& [device, n] : bytes) out += n;
-  return out;
-}
-
-std::string processText(const Member& m) { return "pid " + std::to_string(m.process.identity.pid); }
+std::string processText(const Member& m) { return text(m.process.identity); }
 
 // The first of several that is no success, else the last.
 Outcome worst(kj::Array<Outcome> outcomes) {
@@ -38,12 +33,11 @@ Outcome worst(kj::Array<Outcome> outcomes) {
   return out;
 }
 
-Outcome refusal(Cause cause, std::string detail) {
-  return {.code = Outcome::Code::Refused, .cause = cause, .detail = std::move(detail)};
-}
-
-Outcome failure(Cause cause, std::string detail) {
-  return {.code = Outcome::Code::Failed, .cause = cause, .detail = std::move(detail)};
+// The number may be another process's by now.
+BackendOutcome goneBelow() {
+  return {.code = BackendOutcome::Code::TargetGone,
+          .detail = "it has ended",
+          .after = TargetState::Gone};
 }
 
 Outcome goneOutcome(MemberId member) {
@@ -96,11 +90,16 @@ kj::Promise<BackendOutcome> Mover::run(MemberId id, Residency during, Call call)
   auto* backend = backendOf(m.job);
   KJ_REQUIRE(backend != nullptr, "no such backend", m.job.name.c_str());
   auto before = m.residency;
-  Target target{m.process.identity.pid};
-  if (backend->isWeightless()) return finish(id, before, call(*backend, target));
+  if (backend->isWeightless()) {
+    return finish(id, before, call(*backend, {m.process.identity.pid}));
+  }
   setResidency(m, during);
   busy_.insert(id);
-  return parts_.workers.call<BackendOutcome>([backend, target, call] { return call(*backend, target); })
+  return parts_.workers
+      .call<BackendOutcome>([backend, process = parts_.watch.held(m.process.identity), call] {
+        if (!process || !process->isStill()) return goneBelow();
+        return call(*backend, process->target());
+      })
       .then([this, id, before](BackendOutcome o) { return finish(id, before, std::move(o)); },
             [this, id, before](kj::Exception&& e) {
               return finish(id, before, {.code = BackendOutcome::Code::DriverError,
@@ -235,42 +234,53 @@ kj::Promise<Outcome> Mover::measureSaved(JobName job, MemberId member, Outcome m
   if (!m) return goneOutcome(member);
   auto* backend = backendOf(job);
   if (backend->isWeightless()) return withMember(member, std::move(moved));
-  auto limit = backend->residueLimit();
   auto deadline = parts_.timer.now() + parts_.freedDeadline;
-  return untilFreed(m->process.identity.pid, limit, deadline)
-      .then([this, job, member, moved, limit](DeviceBytes left) {
-        auto* m = memberOf(job, member);
-        if (!m) return goneOutcome(member);
-        m->residue = left;
-        parts_.registry.record(*m);
-        if (sum(left) > limit) {
-          auto out = failure(Cause::NotReleased,
-                             processText(*m) + " is saved and still holds " +
-                                 std::to_string(sum(left)) + " bytes on its devices, allowed are " +
-                                 std::to_string(limit));
-          out.need = sum(left);
-          return withMember(member, std::move(out));
-        }
-        parts_.bookings.saved(job, m->total(), m->bytes);
-        auto out = moved;
-        if (out.bytes == 0) out.bytes = m->total();
-        return withMember(member, std::move(out));
+  return untilFreed(m->process.identity, devicesOf(m->bytes), backend->residueLimit(), deadline)
+      .then([this, job, member, moved](std::optional<DeviceBytes> left) {
+        return checkSaved(job, member, moved, left);
       });
 }
 
-kj::Promise<DeviceBytes> Mover::untilFreed(pid_t pid, Bytes limit, kj::TimePoint deadline) {
-  return pollFreed(pid, limit, deadline, kFirstPause);
+Outcome Mover::checkSaved(const JobName& job, MemberId member, Outcome moved,
+                          const std::optional<DeviceBytes>& left) {
+  auto* m = memberOf(job, member);
+  if (!m) return goneOutcome(member);
+  auto limit = backendOf(job)->residueLimit();
+  m->residue = left.value_or(DeviceBytes{});
+  parts_.registry.record(*m);
+  if (!left || total(*left) > limit) {
+    auto need = left ? total(*left) : m->total();
+    auto holds = left ? " still holds " + std::to_string(need) + " bytes on its devices, allowed are " +
+                            std::to_string(limit)
+                      : " may still hold its memory: its devices cannot be measured";
+    auto out = failure(Cause::NotReleased, processText(*m) + " is saved and" + holds);
+    out.need = need;
+    return withMember(member, std::move(out));
+  }
+  parts_.bookings.saved(job, m->total(), m->bytes);
+  if (moved.bytes == 0) moved.bytes = m->total();
+  return withMember(member, std::move(moved));
 }
 
-kj::Promise<DeviceBytes> Mover::pollFreed(pid_t pid, Bytes limit, kj::TimePoint deadline,
-                                          kj::Duration pause) {
-  return parts_.roll.look().then([=, this](const Scan& scan) -> kj::Promise<DeviceBytes> {
-    auto left = scan.bytesOf(pid);
-    if (sum(left) <= limit || parts_.timer.now() >= deadline) return left;
-    return parts_.timer.afterDelay(pause).then([=, this] {
-      return pollFreed(pid, limit, deadline, std::min(pause * 2, kLongestPause));
-    });
-  });
+kj::Promise<std::optional<DeviceBytes>> Mover::untilFreed(Identity process,
+                                                          std::vector<std::uint32_t> devices,
+                                                          Bytes limit, kj::TimePoint deadline) {
+  return pollFreed(process, std::move(devices), limit, deadline, kFirstPause);
+}
+
+kj::Promise<std::optional<DeviceBytes>> Mover::pollFreed(Identity process,
+                                                         std::vector<std::uint32_t> devices,
+                                                         Bytes limit, kj::TimePoint deadline,
+                                                         kj::Duration pause) {
+  return parts_.roll.look().then(
+      [=, this](const Scan& scan) -> kj::Promise<std::optional<DeviceBytes>> {
+        auto left = scan.bytesOf(process, devices);
+        bool isFreed = left && total(*left) <= limit;
+        if (isFreed || parts_.timer.now() >= deadline) return left;
+        return parts_.timer.afterDelay(pause).then([=, this] {
+          return pollFreed(process, devices, limit, deadline, std::min(pause * 2, kLongestPause));
+        });
+      });
 }
 
 // --- restore ------------------------------------------------------------------------------------
@@ -285,7 +295,7 @@ kj::Promise<Outcome> Mover::restore(JobName job, MemberId member) {
   if (m->residency != Residency::Saved) {
     return withMember(member, failure(Cause::DriverError, processText(*m) + " is not saved"));
   }
-  if (backendOf(job)->isWeightless()) return restoreInto(job, member, Scan{});
+  if (backendOf(job)->isWeightless()) return bringBack(job, member);
   return parts_.roll.look().then(
       [this, job, member](const Scan& scan) { return restoreInto(job, member, scan); });
 }
@@ -293,21 +303,13 @@ kj::Promise<Outcome> Mover::restore(JobName job, MemberId member) {
 kj::Promise<Outcome> Mover::restoreInto(JobName job, MemberId member, const Scan& scan) {
   auto* m = memberOf(job, member);
   if (!m) return goneOutcome(member);
-  for (const auto& [device, bytes] : m->bytes) {
-    auto memory = scan.memory.find(device);
-    if (memory == scan.memory.end()) continue;
-    auto residue = m->residue.find(device);
-    auto need = bytes - std::min(bytes, residue == m->residue.end() ? 0 : residue->second);
-    if (memory->second.freeBytes >= need) continue;
-    auto out = refusal(Cause::NoDeviceMemory,
-                       "device " + std::to_string(device) + " has " +
-                           std::to_string(memory->second.freeBytes) + " bytes free, " +
-                           processText(*m) + " needs " + std::to_string(need) + "; it is held by " +
-                           holdersOf(parts_.registry, scan, device));
-    out.need = need;
-    out.free = memory->second.freeBytes;
-    return withMember(member, std::move(out));
-  }
+  auto room = roomFor(m->needed(), processText(*m), parts_.registry, scan);
+  if (!room.ok()) return withMember(member, std::move(room));
+  return bringBack(job, member);
+}
+
+kj::Promise<Outcome> Mover::bringBack(JobName job, MemberId member) {
+  auto* m = memberOf(job, member);
   auto call = [](SnapshotBackend& b, const Target& t) { return b.restore(t, {}); };
   return run(member, Residency::Restoring, call)
       .then([this, job, member, did = "restore of " + processText(*m)](BackendOutcome o) {
@@ -349,7 +351,10 @@ kj::Promise<void> Mover::adopt(MemberId id) {
     if (away) backend->save(target, {});
     return kj::READY_NOW;
   }
-  return parts_.workers.call<TargetState>([backend, target] { return backend->state(target); })
+  return parts_.workers
+      .call<TargetState>([backend, process = parts_.watch.held(m->process.identity)] {
+        return process && process->isStill() ? backend->state(process->target()) : TargetState::Gone;
+      })
       .then([this, id](TargetState state) {
         if (auto* m = parts_.registry.member(id)) {
           setResidency(*m, residencyOf(state, Residency::Faulted));

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "node/registry.h"
 #include "node/roll.h"
 #include "node/room.h"
+#include "node/watch.h"
 #include "reactor/workers.h"
 
 namespace ts::node {
@@ -28,6 +30,7 @@ public:
     Registry& registry;
     Roll& roll;
     Bookings& bookings;
+    Watch& watch;
     Workers& workers;
     kj::Timer& timer;
     Log& log;
@@ -51,9 +54,12 @@ public:
   kj::Promise<void> adopt(MemberId member);
   SnapshotBackend* backendOf(const JobName& job) const;
 
-  // Resolves to what is left of a process's memory on its devices: as soon as it is no more than
-  // `limit`, or at the deadline. The one thing that is polled, with growing pauses.
-  kj::Promise<DeviceBytes> untilFreed(pid_t pid, Bytes limit, kj::TimePoint deadline);
+  // Resolves to what is left of a process's memory: as soon as it is measured to be no more than
+  // `limit`, or at the deadline; to nothing where one of `devices` cannot be measured by then. The one
+  // thing that is polled, with growing pauses.
+  kj::Promise<std::optional<DeviceBytes>> untilFreed(Identity process,
+                                                     std::vector<std::uint32_t> devices, Bytes limit,
+                                                     kj::TimePoint deadline);
 
 private:
   using Call = std::function<BackendOutcome(SnapshotBackend&, const Target&)>;
@@ -66,8 +72,12 @@ private:
   kj::Promise<Outcome> releaseEach(JobName job, std::vector<MemberId> members);
   kj::Promise<Outcome> measureSaved(JobName job, MemberId member, Outcome moved);
   kj::Promise<Outcome> restoreInto(JobName job, MemberId member, const Scan& scan);
-  kj::Promise<DeviceBytes> pollFreed(pid_t pid, Bytes limit, kj::TimePoint deadline,
-                                     kj::Duration pause);
+  kj::Promise<Outcome> bringBack(JobName job, MemberId member);
+  Outcome checkSaved(const JobName& job, MemberId member, Outcome moved,
+                     const std::optional<DeviceBytes>& left);
+  kj::Promise<std::optional<DeviceBytes>> pollFreed(Identity process,
+                                                    std::vector<std::uint32_t> devices, Bytes limit,
+                                                    kj::TimePoint deadline, kj::Duration pause);
   Outcome withMembers(const JobName& job, Outcome outcome);
   Outcome withMember(MemberId member, Outcome outcome);
   Member* memberOf(const JobName& job, MemberId member);

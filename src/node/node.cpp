@@ -4,15 +4,14 @@
 #include <unistd.h>
 
 #include "node/facts.h"
+#include "node/words.h"
 
 namespace ts::node {
 namespace {
 
-constexpr auto kFirstPause = 1 * kj::MILLISECONDS;
+constexpr auto kWatchAgain = 1 * kj::SECONDS;
 
 kj::Duration toKj(microseconds d) { return d.count() * kj::MICROSECONDS; }
-
-std::string text(const JobName& job) { return job.group + "/" + job.name; }
 
 std::vector<NamedDevice> namedDevices(const std::vector<GpuInfo>& gpus) {
   std::vector<NamedDevice> out;
@@ -64,60 +63,13 @@ Node::Node(const NodeConfig& config, World world, Records& records)
               return world_.workers.call<bool>([call] { return call(), true; }).ignoreResult();
             },
             *this, world_.log),
-      mover_({.registry = registry_,
-              .roll = roll_,
-              .bookings = bookings_,
-              .workers = world_.workers,
-              .timer = world_.port.timer(),
-              .log = world_.log,
-              .backends = world_.backends,
-              .freedDeadline = toKj(config.freedDeadline)}),
-      preparation_({.registry = registry_,
-                    .roll = roll_,
-                    .mover = mover_,
-                    .bookings = bookings_,
-                    .workers = world_.workers,
-                    .root = ""}),
-      participants_({.registry = registry_,
-                     .link = link_,
-                     .roll = roll_,
-                     .watch = watch_,
-                     .timer = world_.port.timer(),
-                     .log = world_.log,
-                     .meters = meters_,
-                     .find = [this](ConnectionId id) { return find(id); },
-                     .settle = [this](const JobName& job) { settle(job); },
-                     .reconnectGrace = world_.reconnectGrace}),
-      orders_({.registry = registry_,
-               .fence = fence_,
-               .bookings = bookings_,
-               .mover = mover_,
-               .preparation = preparation_,
-               .participants = participants_,
-               .link = link_,
-               .watch = watch_,
-               .timer = world_.port.timer(),
-               .log = world_.log,
-               .meters = meters_,
-               .saveDeadline = toKj(config.saveDeadline),
-               .restoreDeadline = toKj(config.restoreDeadline),
-               .delay = toKj(config.orderDelay),
-               .saveBeforeKill = config.saveBeforeKill}),
-      byPid_({.registry = registry_,
-              .roll = roll_,
-              .mover = mover_,
-              .workers = world_.workers,
-              .timer = world_.port.timer(),
-              .log = world_.log,
-              .backend = backendByHand(config, world_.backends),
-              .find = [this](ConnectionId id) { return find(id); }}),
-      reception_({.participants = participants_,
-                  .byPid = byPid_,
-                  .devices = namedDevices(roll_.devices()),
-                  .backends = backendNames(world_.backends),
-                  .defaultBackend = config.backend,
-                  .status = [this] { return status(); },
-                  .doctor = [this](ConnectionId c, std::uint64_t r) { doctor(c, r); }}),
+      mover_(moverParts()),
+      clearing_(clearingParts()),
+      preparation_(preparationParts()),
+      participants_(participantsParts()),
+      orders_(ordersParts()),
+      byPid_(byPidParts()),
+      reception_(receptionParts()),
       tasks_(*this) {
   meters_.scrape(registry_, [this] {
     return Meters::Now{.connections = connections(),
@@ -126,6 +78,96 @@ Node::Node(const NodeConfig& config, World world, Records& records)
                        .booked = bookings_.hostBooked()};
   });
 }
+
+// --- parts --------------------------------------------------------------------------------------
+
+Mover::Parts Node::moverParts() {
+  return {.registry = registry_,
+          .roll = roll_,
+          .bookings = bookings_,
+          .watch = watch_,
+          .workers = world_.workers,
+          .timer = world_.port.timer(),
+          .log = world_.log,
+          .backends = world_.backends,
+          .freedDeadline = toKj(config_.freedDeadline)};
+}
+
+Clearing::Parts Node::clearingParts() {
+  return {.registry = registry_,
+          .mover = mover_,
+          .timer = world_.port.timer(),
+          .log = world_.log,
+          .cleared = [this](MemberId id) { memberCleared(id); },
+          .freedDeadline = toKj(config_.freedDeadline)};
+}
+
+Preparation::Parts Node::preparationParts() {
+  return {.registry = registry_,
+          .roll = roll_,
+          .mover = mover_,
+          .bookings = bookings_,
+          .workers = world_.workers,
+          .root = ""};
+}
+
+Participants::Parts Node::participantsParts() {
+  return {.registry = registry_,
+          .link = link_,
+          .roll = roll_,
+          .watch = watch_,
+          .timer = world_.port.timer(),
+          .log = world_.log,
+          .meters = meters_,
+          .find = [this](ConnectionId id) { return find(id); },
+          .settle = [this](const JobName& job) { settle(job); },
+          .reconnectGrace = world_.reconnectGrace};
+}
+
+Orders::Parts Node::ordersParts() {
+  return {.registry = registry_,
+          .fence = fence_,
+          .bookings = bookings_,
+          .mover = mover_,
+          .preparation = preparation_,
+          .participants = participants_,
+          .link = link_,
+          .watch = watch_,
+          .timer = world_.port.timer(),
+          .log = world_.log,
+          .meters = meters_,
+          .saveDeadline = toKj(config_.saveDeadline),
+          .restoreDeadline = toKj(config_.restoreDeadline),
+          .callLimit = world_.callLimit,
+          .delay = toKj(config_.orderDelay),
+          .saveBeforeKill = config_.saveBeforeKill,
+          .signal = world_.signal};
+}
+
+ByPid::Parts Node::byPidParts() {
+  return {.registry = registry_,
+          .roll = roll_,
+          .mover = mover_,
+          .watch = watch_,
+          .workers = world_.workers,
+          .timer = world_.port.timer(),
+          .log = world_.log,
+          .backend = backendByHand(config_, world_.backends),
+          .find = [this](ConnectionId id) { return find(id); },
+          .freedDeadline = toKj(config_.freedDeadline)};
+}
+
+Reception::Parts Node::receptionParts() {
+  return {.participants = participants_,
+          .byPid = byPid_,
+          .devices = namedDevices(roll_.devices()),
+          .backends = backendNames(world_.backends),
+          .defaultBackend = config_.backend,
+          .status = [this] { return status(); },
+          .doctor = [this](ConnectionId c, std::uint64_t r) { doctor(c, r); }};
+}
+
+// --- life ---------------------------------------------------------------------------------------
 
 kj::Promise<void> Node::start(kj::AutoCloseFd listener) {
   // The socket is there before we are ready: who connects meanwhile waits in its backlog.
@@ -150,13 +192,15 @@ bool Node::recognize(Process& process) {
 // What an earlier life left is looked at and reported; nothing is moved.
 kj::Promise<void> Node::adopt() {
   participants_.dropUnjoined();
+  byPid_.adopt();
   std::vector<Identity> ended;
   for (auto& [id, p] : registry_.participants()) {
     if (!p.departed && !recognize(p.process)) ended.push_back(p.process.identity);
   }
   kj::Vector<kj::Promise<void>> reads;
   for (auto& [id, m] : registry_.members()) {
-    if (recognize(m.process)) reads.add(mover_.adopt(id));
+    if (m.ended) tasks_.add(clearing_.clear(id));
+    else if (recognize(m.process)) reads.add(mover_.adopt(id));
     else ended.push_back(m.process.identity);
   }
   for (const auto& [name, backend] : world_.backends) reads.add(probe(name, *backend));
@@ -183,7 +227,7 @@ kj::Promise<void> Node::probe(std::string name, SnapshotBackend& backend) {
 kj::Promise<void> Node::stop() {
   if (server_) server_->stopListening();
   link_.stop();  // no more orders
-  return orders_.whenIdle();
+  return orders_.whenIdle().then([this] { return byPid_.whenIdle(); });
 }
 
 void Node::reconfigure(const NodeConfig& config) {
@@ -212,12 +256,7 @@ void Node::report(wire::NodeReport::Builder out) {
 // --- members ------------------------------------------------------------------------------------
 
 void Node::memberChanged(Member& member) {
-  if (!watch_.add(member.process.identity)) {
-    // It ended between being seen and being watched.
-    tasks_.add(kj::evalLater([this, identity = member.process.identity] {
-      processEnded(identity);
-    }));
-  }
+  watchMember(member.id);
   link_.tell([this, id = member.id](wire::NodeSession::Client& session) -> kj::Promise<void> {
     auto* m = registry_.member(id);
     if (!m) return kj::READY_NOW;
@@ -228,9 +267,28 @@ void Node::memberChanged(Member& member) {
   });
 }
 
+// Without a descriptor to watch it by, nothing is known of its end: tried until there is one.
+void Node::watchMember(MemberId id) {
+  auto* m = registry_.member(id);
+  if (!m || m->ended) return;
+  auto identity = m->process.identity;
+  bool isWatched = false;
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { isWatched = watch_.add(identity); })) {
+    world_.log.error(Line("member-unwatched")
+                         .add("job", text(m->job))
+                         .add("pid", std::int64_t(identity.pid))
+                         .add("why", sentenceOf(*e)));
+    tasks_.add(world_.port.timer().afterDelay(kWatchAgain).then([this, id] { watchMember(id); }));
+    return;
+  }
+  // It ended between being seen and being watched.
+  if (!isWatched) tasks_.add(kj::evalLater([this, identity] { processEnded(identity); }));
+}
+
 void Node::processEnded(const Identity& identity) {
   if (auto* m = registry_.memberOf(identity)) memberEnded(*m);
   participants_.processEnded(identity);
+  byPid_.processEnded(identity);
 }
 
 void Node::memberEnded(Member& m) {
@@ -246,23 +304,7 @@ void Node::memberEnded(Member& m) {
     call.setMember(std::uint64_t(id));
     return call.send().ignoreResult();
   });
-  tasks_.add(clearMember(id));
-}
-
-// A device is clear when it was measured so, not when a process has ended.
-kj::Promise<void> Node::clearMember(MemberId id) {
-  auto& m = *registry_.member(id);
-  auto* backend = mover_.backendOf(m.job);
-  auto discarded = mover_.discard(id).ignoreResult();
-  if (!backend || backend->isWeightless()) {
-    return discarded.then([this, id] { memberCleared(id); });
-  }
-  auto forever = world_.port.timer().now() + 3600 * 24 * 365 * kj::SECONDS;
-  return discarded
-      .then([this, pid = m.process.identity.pid, forever] {
-        return mover_.untilFreed(pid, 0, forever);
-      })
-      .then([this, id](DeviceBytes) { memberCleared(id); });
+  tasks_.add(clearing_.clear(id));
 }
 
 void Node::memberCleared(MemberId id) {

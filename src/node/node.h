@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "node/by_pid.h"
+#include "node/clearing.h"
 #include "node/doctor.h"
 #include "node/orders.h"
 #include "node/reception.h"
@@ -28,15 +29,17 @@ public:
     Log& log;
     std::string version;
     kj::Duration reconnectGrace = 5 * kj::SECONDS;
+    kj::Duration callLimit = 30 * kj::SECONDS;  // for calls of a driver that move nothing
+    std::function<int(int pidfd, int number)> signal = signalPidfd;  // 0 or errno
   };
   Node(const NodeConfig& config, World world, Records& records);
   KJ_DISALLOW_COPY(Node);
 
   // Reads where the state of what an earlier life left is, listens and calls the master.
   kj::Promise<void> start(kj::AutoCloseFd listener);
-  // No more is taken in. Resolves when no order is under way.
+  // No more is taken in. Resolves when nothing is moved any more.
   kj::Promise<void> stop();
-  // What may change while it runs: deadlines, budget.
+  // What may change while it runs: the budget.
   void reconfigure(const NodeConfig& config);
 
   // Text for Prometheus.
@@ -48,6 +51,14 @@ public:
   std::size_t connections() const { return server_ ? server_->connections() : 0; }
 
 private:
+  Mover::Parts moverParts();
+  Clearing::Parts clearingParts();
+  Preparation::Parts preparationParts();
+  Participants::Parts participantsParts();
+  Orders::Parts ordersParts();
+  ByPid::Parts byPidParts();
+  Reception::Parts receptionParts();
+
   // MasterLinkHost
   Generation highestGeneration() override { return registry_.generation(); }
   wire::NodeDaemon::Client newDaemon() override { return orders_.newDaemon(); }
@@ -60,7 +71,7 @@ private:
   void memberChanged(Member& member);
   void processEnded(const Identity& identity);
   void memberEnded(Member& member);
-  kj::Promise<void> clearMember(MemberId member);
+  void watchMember(MemberId member);
   void memberCleared(MemberId member);
   void settle(const JobName& job);
   kj::Promise<void> adopt();
@@ -83,6 +94,7 @@ private:
   Roll roll_;
   MasterLink link_;
   Mover mover_;
+  Clearing clearing_;
   Preparation preparation_;
   Participants participants_;
   Orders orders_;

@@ -3,24 +3,19 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "node/causes.h"
 #include "node/facts.h"
+#include "node/words.h"
 
 namespace ts::node {
 namespace {
 
-std::string text(const JobName& job) { return job.group + "/" + job.name; }
-std::string text(const Epoch& e) {
-  return std::to_string(e.generation) + "." + std::to_string(e.counter);
-}
 std::uint64_t number(OperationId id) { return std::uint64_t(id); }
 std::uint64_t micros(kj::Duration d) { return std::uint64_t(d / kj::MICROSECONDS); }
-
-Outcome refusal(Cause cause, std::string detail) {
-  return {.code = Outcome::Code::Refused, .cause = cause, .detail = std::move(detail)};
-}
 
 }  // namespace
 
@@ -268,17 +263,14 @@ kj::Promise<Outcome> Orders::kill(JobName job, std::string why) {
   // A job in the middle of a call that hangs is ended all the same.
   bool clear = parts_.saveBeforeKill && !parts_.mover.isBusy(job);
   auto before = clear ? clearBeforeKill(job) : kj::Promise<void>(kj::READY_NOW);
-  return before.then([this, job, why] {
-    signalAll(job, why);
-    return Outcome{};
-  });
+  return before.then([this, job, why] { return signalAll(job, why); });
 }
 
 // On some drivers the death of a process that was restored takes the machine down, unless its state is
 // off the device first.
 kj::Promise<void> Orders::clearBeforeKill(JobName job) {
-  constexpr auto kQuiesce = 10 * kj::SECONDS;
-  return atMost(kQuiesce + kQuiesce / 2, parts_.mover.quiesce(job, kQuiesce)).then([this, job] {
+  auto resting = parts_.mover.quiesce(job, kClearingQuiesce);
+  return atMost(kClearingQuiesce * 3 / 2, kj::mv(resting)).then([this, job] {
     kj::Vector<kj::Promise<void>> saves;
     for (auto* m : parts_.registry.membersOf(job)) {
       if (m->ended || m->residency != Residency::Quiet) continue;
@@ -295,24 +287,35 @@ kj::Promise<void> Orders::atMost(kj::Duration limit, kj::Promise<Outcome> work) 
   return done.addBranch().exclusiveJoin(parts_.timer.afterDelay(limit));
 }
 
-void Orders::signalAll(const JobName& job, const std::string& why) {
+Outcome Orders::signalAll(const JobName& job, const std::string& why) {
   Job* j = parts_.registry.job(job);
-  if (!j) return;
+  if (!j) return {};
   std::set<Identity> targets;
   for (auto id : j->members) targets.insert(parts_.registry.member(id)->process.identity);
   for (auto id : j->participants) {
     targets.insert(parts_.registry.participant(id)->process.identity);
   }
+  std::string failed;
   for (const auto& target : targets) {
-    int pidfd = parts_.watch.pidfd(target);
-    if (pidfd < 0) continue;  // has ended
-    int error = signalPidfd(pidfd, SIGKILL);
+    int error = signal(target);
+    auto words = error == 0 ? "" : std::string(std::strerror(error));
+    if (error != 0) failed += (failed.empty() ? "" : ", ") + text(target) + ": " + words;
     parts_.log.warning(Line("kill")
                            .add("job", text(job))
                            .add("pid", std::int64_t(target.pid))
                            .add("why", why)
-                           .add("error", std::int64_t(error)));
+                           .add("error", words));
   }
+  if (failed.empty()) return {};
+  return failure(Cause::DriverError, "kill of " + text(job) + " did not reach " + failed);
+}
+
+// 0 or errno; who has ended needs no signal.
+int Orders::signal(const Identity& target) {
+  auto process = parts_.watch.held(target);
+  if (!process) process = hold(target);  // perhaps it could not be watched
+  int error = process ? parts_.signal(process->pidfd(), SIGKILL) : 0;
+  return error == ESRCH ? 0 : error;
 }
 
 }  // namespace ts::node

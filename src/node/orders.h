@@ -17,8 +17,12 @@
 #include "node/mover.h"
 #include "node/participants.h"
 #include "node/preparation.h"
+#include "reactor/pidfd.h"
 
 namespace ts::node {
+
+// How long a job that is to be killed may take to come to rest.
+constexpr auto kClearingQuiesce = 10 * kj::SECONDS;
 
 class Orders final : private kj::TaskSet::ErrorHandler {
 public:
@@ -36,8 +40,10 @@ public:
     Meters& meters;
     kj::Duration saveDeadline = 120 * kj::SECONDS;
     kj::Duration restoreDeadline = 120 * kj::SECONDS;
+    kj::Duration callLimit = 30 * kj::SECONDS;  // for what moves nothing and still asks the driver
     kj::Duration delay = 0 * kj::SECONDS;  // bench only
     bool saveBeforeKill = true;
+    std::function<int(int pidfd, int number)> signal = signalPidfd;  // 0 or errno
   };
   explicit Orders(Parts parts) : parts_(std::move(parts)), tasks_(*this) {}
 
@@ -90,7 +96,8 @@ private:
   Outcome deviceTaken(const GrantOrder& order) const;
   kj::Promise<void> clearBeforeKill(JobName job);
   kj::Promise<void> atMost(kj::Duration limit, kj::Promise<Outcome> work);
-  void signalAll(const JobName& job, const std::string& why);
+  Outcome signalAll(const JobName& job, const std::string& why);
+  int signal(const Identity& target);
 
   Parts parts_;
   std::uint64_t session_ = 0;

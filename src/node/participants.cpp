@@ -7,14 +7,11 @@
 
 #include "node/causes.h"
 #include "node/facts.h"
+#include "node/words.h"
 
 // Joining, leaving, and who sits where. Turns are in slices.cpp.
 namespace ts::node {
 namespace {
-
-std::string text(const JobName& job) { return job.group + "/" + job.name; }
-
-bool sameNames(const JobName& wanted, const JobName& has) { return wanted == has; }
 
 // Why a join does not fit the job that is here already, or nothing.
 std::string conflict(const JobSpec& wanted, const JobSpec& has) {
@@ -79,7 +76,7 @@ void Participants::joinAgain(Connection& from, std::uint64_t request, const Join
   auto* old = seat.connection ? parts_.find(*seat.connection) : nullptr;
   // The end of the old connection may be read later than the first message of the new one.
   bool living = old && !old->hungUp();
-  if (living || !sameNames(what.spec.key, p.job)) {
+  if (living || what.spec.key != p.job) {
     return from.reply(request, TSL_ALREADY_JOINED,
                       "process " + std::to_string(p.process.identity.pid) +
                           " is a participant of " + text(p.job) + " already" +

@@ -93,6 +93,7 @@ private:
     bool told = false;          // the master knows of the acquire
     bool leaving = false;       // the master has been told that it left
     bool asked = false;         // to yield
+    Epoch ended;                // the last slice that ended without its yield
     std::optional<ConnectionId> grantedOn;
     std::optional<tsl_reply> undelivered;  // a grant for a caller that is away
     kj::Maybe<kj::Promise<void>> timer;    // of its deadline, or of the grace
@@ -125,6 +126,7 @@ private:
   void enter(Participant& p, const GrantOrder& order);
   void deliver(Participant& p, const tsl_reply& reply);
   void giveBack(Participant& p, const Epoch& epoch);
+  std::string whyNotYielded(const Participant& p, const Epoch& epoch);
   void tellYield(ParticipantId id);
   void depart(Participant& p, bool died);
   void tellLeft(ParticipantId id);

@@ -4,6 +4,7 @@
 
 #include "node/host_memory.h"
 #include "node/members.h"
+#include "node/words.h"
 
 namespace ts::node {
 namespace {
@@ -21,11 +22,8 @@ void merge(std::vector<HostLimit>& into, std::vector<HostLimit> more) {
   }
 }
 
-Outcome refusal(Cause cause, std::string detail) {
-  return {.code = Outcome::Code::Refused, .cause = cause, .detail = std::move(detail)};
-}
-
-std::string lacks(const Bookings::Verdict& v) {
+std::string lacks(const Bookings::Verdict& v, const Scan& scan) {
+  if (v.unmeasured) return scan.whyUnmeasured(*v.unmeasured);
   return v.what + ": needs " + std::to_string(v.need) + " bytes, free are " +
          std::to_string(v.free);
 }
@@ -34,7 +32,7 @@ std::string lacks(const Bookings::Verdict& v) {
 
 kj::Promise<Outcome> Preparation::prepare(JobName waiter, std::vector<MemberId> outgoing,
                                           std::vector<MemberId> incoming) {
-  if (isWeightless(outgoing) && isWeightless(incoming)) {
+  if (isWeightless(outgoing, incoming)) {
     return book(waiter, outgoing, incoming, {}, {});
   }
   // Looked at first: what an outgoing job has allocated since is booked too.
@@ -113,10 +111,7 @@ Need Preparation::needOf(const std::vector<MemberId>& outgoing,
   for (auto id : incoming) {
     auto* m = parts_.registry.member(id);
     if (!m || m->ended || m->residency != Residency::Saved) continue;
-    for (const auto& [device, n] : m->bytes) {
-      auto residue = m->residue.find(device);
-      need.takes[device] += n - std::min(n, residue == m->residue.end() ? 0 : residue->second);
-    }
+    for (const auto& [device, n] : m->needed()) need.takes[device] += n;
   }
   return need;
 }
@@ -130,7 +125,7 @@ Outcome Preparation::book(const JobName& waiter, const std::vector<MemberId>& ou
   auto verdict = parts_.bookings.book(waiter, needOf(outgoing, incoming),
                                       parts_.registry.savedBytes(), findings.limits, free);
   if (verdict.ok) return {};
-  auto out = refusal(verdict.device ? Cause::NoDeviceMemory : Cause::NoHostMemory, lacks(verdict));
+  auto out = refusal(verdict.device ? Cause::NoDeviceMemory : Cause::NoHostMemory, lacks(verdict, scan));
   out.need = verdict.need;
   out.free = verdict.free;
   return out;

@@ -24,6 +24,11 @@ public:
   kj::Promise<Outcome> prepare(JobName waiter, std::vector<MemberId> outgoing,
                                std::vector<MemberId> incoming);
 
+  // Nothing has to be asked, nothing can take long.
+  bool isWeightless(const std::vector<MemberId>& outgoing, const std::vector<MemberId>& incoming) {
+    return isWeightless(outgoing) && isWeightless(incoming);
+  }
+
 private:
   struct Findings {
     std::vector<HostLimit> limits;

@@ -1,17 +1,28 @@
 #include "node/process.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <system_error>
 #include <vector>
 
 namespace ts::node {
 namespace {
 
-std::string slurp(const std::string& path) {
+// That no descriptor is left says nothing about the process.
+std::ifstream opened(const std::string& path) {
   std::ifstream in(path);
+  if (!in.is_open() && (errno == EMFILE || errno == ENFILE)) {
+    throw std::system_error(errno, std::generic_category(), path);
+  }
+  return in;
+}
+
+std::string slurp(const std::string& path) {
+  auto in = opened(path);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
@@ -42,7 +53,7 @@ struct Status {
 
 Status readStatus(pid_t pid) {
   Status status;
-  std::ifstream in(inProc(pid, "status"));
+  auto in = opened(inProc(pid, "status"));
   for (std::string word; in >> word;) {
     if (word == "Tgid:") in >> status.leader;
     if (word == "Uid:") {
@@ -54,7 +65,7 @@ Status readStatus(pid_t pid) {
 }
 
 std::string deepestCgroup(pid_t pid) {
-  std::ifstream in(inProc(pid, "cgroup"));
+  auto in = opened(inProc(pid, "cgroup"));
   std::string deepest = "/";
   for (std::string line; std::getline(in, line);) {
     auto path = line.substr(std::min(line.size(), line.find(':', line.find(':') + 1) + 1));

@@ -25,7 +25,8 @@ struct Process {
   std::string cgroup;  // the deepest path that it is in, "/" when it is in none
 };
 
-// Nothing when there is no such process, it is a zombie, or the number is a thread's.
+// Nothing when there is no such process, it is a zombie, or the number is a thread's. Throws
+// std::system_error when no descriptor is left to look with.
 std::optional<Process> readProcess(pid_t pid);
 
 }  // namespace ts::node

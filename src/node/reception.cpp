@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "node/words.h"
+
 namespace ts::node {
 namespace {
 
@@ -32,7 +34,7 @@ void Reception::received(Connection& from, const tsl_message& m, pid_t speaker) 
     case TSL_HELLO: return hello(from, m);
     case TSL_CLAIM: {
       auto& claim = claims_[from.id()];
-      if (claim.size() < kLongestClaim) claim += textOf(m.u.claim.devices);
+      claim += textOf(m.u.claim.devices).substr(0, kLongestClaim + 1 - claim.size());
       return;
     }
     case TSL_JOIN: return join(from, request, m.u.join);
@@ -89,6 +91,11 @@ void Reception::join(Connection& from, std::uint64_t request, const tsl_join& wh
                                                 std::to_string(what.on_broken) +
                                                 ": out of their ranges");
   }
+  if (claimText.size() > kLongestClaim) {
+    return from.reply(request, TSL_INVALID,
+                      "a claim of more than " + std::to_string(kLongestClaim) +
+                          " bytes; name each device once, or claim all with an empty one");
+  }
   if (what.flags & TSL_JOIN_NO_DEVICES) claimText = "none";
   auto claim = parseClaim(claimText, parts_.devices);
   if (!claim.ok) return from.reply(request, TSL_INVALID, claim.why);
@@ -121,16 +128,16 @@ std::string Reception::unsupported(const std::string& backend,
 
 void Reception::status(Connection& from, std::uint64_t request) {
   tsl_reply r{};
-  auto text = parts_.status();
+  auto words = parts_.status();
   if (const auto* p = parts_.participants.of(from)) {
     if (p->entered) {
       r.epoch_generation = p->entered->generation;
       r.epoch_counter = p->entered->counter;
     }
-    text = "job " + p->job.group + "/" + p->job.name + ", " +
-           (p->entered ? "in a slice" : p->wait ? "waiting" : "idle") + "; " + text;
+    words = "job " + text(p->job) + ", " +
+           (p->entered ? "in a slice" : p->wait ? "waiting" : "idle") + "; " + words;
   }
-  std::memcpy(r.detail, text.data(), std::min(text.size(), sizeof(r.detail) - 1));
+  std::memcpy(r.detail, words.data(), std::min(words.size(), sizeof(r.detail) - 1));
   from.reply(request, r);
 }
 

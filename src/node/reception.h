@@ -39,7 +39,8 @@ private:
   void status(Connection& from, std::uint64_t request);
 
   Parts parts_;
-  std::map<ConnectionId, std::string> claims_;  // pieces, until the join
+  // Pieces, until the join. One byte more than a claim may have says that it was longer.
+  std::map<ConnectionId, std::string> claims_;
 };
 
 }  // namespace ts::node

@@ -1,9 +1,16 @@
 #include "node/record_text.h"
 
+#include <charconv>
+#include <limits>
 #include <sstream>
+#include <stdexcept>
 
 namespace ts::node {
 namespace {
+
+[[noreturn]] void notANumber(std::string_view text) {
+  throw std::invalid_argument("\"" + std::string(text) + "\" is no number");
+}
 
 // Fields separated by blanks. No name holds one; "-" stands for an empty text.
 class Fields {
@@ -19,9 +26,8 @@ public:
   Fields& put(const JobName& job) { return put(job.group).put(job.name); }
   Fields& put(const Epoch& epoch) { return put(std::uint64_t(epoch.generation)).put(epoch.counter); }
   Fields& put(const std::optional<Epoch>& epoch) { return put(epoch.value_or(Epoch{})); }
-  Fields& put(const Process& p) {
-    return put(std::uint64_t(p.identity.pid)).put(p.identity.startTime);
-  }
+  Fields& put(const Identity& who) { return put(std::uint64_t(who.pid)).put(who.startTime); }
+  Fields& put(const Process& p) { return put(p.identity); }
   Fields& put(const std::vector<std::uint32_t>& devices) {
     put(std::uint64_t(devices.size()));
     for (auto d : devices) put(std::uint64_t(d));
@@ -35,17 +41,30 @@ public:
 
   std::string text() {
     std::string word;
-    in_ >> word;
+    if (!(in_ >> word)) throw std::invalid_argument("it ends too early");
     return word == "-" ? "" : word;
   }
-  std::uint64_t number() {
-    std::uint64_t value = 0;
-    in_ >> value;
+  std::uint64_t number() { return decodeNumber(text()); }
+  std::uint64_t numberUpTo(std::uint64_t most) {
+    auto value = number();
+    if (value > most) throw std::invalid_argument("a number is out of its range");
     return value;
   }
   template <class T>
   T as() {
-    return T(number());
+    return T(numberUpTo(std::numeric_limits<T>::max()));
+  }
+  std::int32_t signedNumber() {
+    auto word = text();
+    std::int32_t value = 0;
+    auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc{} || end != word.data() + word.size()) notANumber(word);
+    return value;
+  }
+  // Nothing may follow.
+  void end() {
+    std::string word;
+    if (in_ >> word) throw std::invalid_argument("it goes on behind its end");
   }
   JobName job() {
     auto group = text();
@@ -60,15 +79,14 @@ public:
     auto e = epoch();
     return e == Epoch{} ? std::nullopt : std::optional(e);
   }
-  Process process() {
-    Process p;
-    p.identity.pid = as<pid_t>();
-    p.identity.startTime = number();
-    return p;
+  Identity identity() {
+    auto pid = as<pid_t>();
+    return {pid, number()};
   }
+  Process process() { return {.identity = identity()}; }
   std::vector<std::uint32_t> devices() {
-    std::vector<std::uint32_t> out(number());
-    for (auto& d : out) d = as<std::uint32_t>();
+    std::vector<std::uint32_t> out;
+    for (auto n = number(); n > 0; --n) out.push_back(as<std::uint32_t>());
     return out;
   }
   DeviceBytes bytes() {
@@ -105,9 +123,10 @@ JobSpec decodeSpec(const std::string& text) {
   s.key = in.job();
   s.uid = in.as<uid_t>();
   s.gang = in.as<std::uint32_t>();
-  s.priority = std::int32_t(std::stol(in.text()));
+  s.priority = in.signedNumber();
   s.keepBroken = in.number() != 0;
   s.backend = in.text();
+  in.end();
   return s;
 }
 
@@ -129,7 +148,7 @@ std::string encode(const Participant& p) {
 Participant decodeParticipant(const std::string& text) {
   Fields in(text);
   Participant p;
-  p.id = in.as<ParticipantId>();
+  p.id = ParticipantId{in.number()};
   p.job = in.job();
   p.process = in.process();
   p.devices = in.devices();
@@ -139,6 +158,7 @@ Participant decodeParticipant(const std::string& text) {
   p.untold = in.maybeEpoch();
   p.departed = in.number() != 0;
   p.died = in.number() != 0;
+  in.end();
   return p;
 }
 
@@ -157,13 +177,14 @@ std::string encode(const Member& m) {
 Member decodeMember(const std::string& text) {
   Fields in(text);
   Member m;
-  m.id = in.as<MemberId>();
+  m.id = MemberId{in.number()};
   m.job = in.job();
   m.process = in.process();
-  m.residency = in.as<Residency>();
+  m.residency = Residency(in.numberUpTo(std::uint64_t(Residency::Faulted)));
   m.bytes = in.bytes();
   m.residue = in.bytes();
   m.ended = in.number() != 0;
+  in.end();
   return m;
 }
 
@@ -174,7 +195,27 @@ Grant decodeGrant(const std::string& text) {
   Grant g;
   g.epoch = in.epoch();
   g.devices = in.devices();
+  in.end();
   return g;
+}
+
+std::string encode(const Identity& process, const DeviceBytes& bytes) {
+  return Fields().put(process).put(bytes).out();
+}
+
+std::pair<Identity, DeviceBytes> decodeByHand(const std::string& text) {
+  Fields in(text);
+  auto process = in.identity();
+  auto bytes = in.bytes();
+  in.end();
+  return {process, bytes};
+}
+
+std::uint64_t decodeNumber(std::string_view text) {
+  std::uint64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) notANumber(text);
+  return value;
 }
 
 }  // namespace ts::node

@@ -1,8 +1,10 @@
-// Values as one line of text and back, for the journal: fields in a fixed order. Pure.
+// Values as one line of text and back, for the journal: fields in a fixed order. What does not decode
+// throws std::invalid_argument. Pure.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "node/registry.h"
 
@@ -16,5 +18,8 @@ std::string encode(const Member& member);
 Member decodeMember(const std::string& text);
 std::string encode(const Grant& grant);
 Grant decodeGrant(const std::string& text);
+std::string encode(const Identity& process, const DeviceBytes& bytes);
+std::pair<Identity, DeviceBytes> decodeByHand(const std::string& text);
+std::uint64_t decodeNumber(std::string_view text);
 
 }  // namespace ts::node

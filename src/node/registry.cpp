@@ -2,19 +2,26 @@
 
 #include <kj/debug.h>
 
+#include <algorithm>
+#include <stdexcept>
+
 #include "node/record_text.h"
+#include "node/words.h"
 
 namespace ts::node {
 namespace {
 
 constexpr std::uint64_t kIdsAtOnce = 4096;  // reserved by one record
 
-std::string jobRecord(const JobName& job) { return "job/" + job.group + "/" + job.name; }
-std::string grantRecord(const JobName& job) { return "grant/" + job.group + "/" + job.name; }
+std::string jobRecord(const JobName& job) { return "job/" + text(job); }
+std::string grantRecord(const JobName& job) { return "grant/" + text(job); }
 std::string participantRecord(ParticipantId id) {
   return "participant/" + std::to_string(std::uint64_t(id));
 }
 std::string memberRecord(MemberId id) { return "member/" + std::to_string(std::uint64_t(id)); }
+std::string byHandRecord(const Identity& process) {
+  return "by-hand/" + std::to_string(process.pid) + "/" + std::to_string(process.startTime);
+}
 std::string epochRecord(std::uint32_t device) { return "epoch/" + std::to_string(device); }
 
 }  // namespace
@@ -25,45 +32,59 @@ Bytes Member::total() const {
   return sum;
 }
 
+DeviceBytes Member::needed() const {
+  DeviceBytes out = bytes;
+  for (auto& [device, n] : out) {
+    auto stayed = residue.find(device);
+    if (stayed != residue.end()) n -= std::min(n, stayed->second);
+  }
+  return out;
+}
+
 Registry::Registry(Records& records) : records_(records) { load(); }
 
+// A record of a job that is not there can be of no use.
+Job& Registry::known(const JobName& name) {
+  auto* found = job(name);
+  if (!found) throw std::invalid_argument("there is no job " + text(name));
+  return *found;
+}
+
 void Registry::load() {
-  auto each = [&](const std::string& prefix, auto use) {
-    const auto& all = records_.all();
-    for (auto it = all.lower_bound(prefix); it != all.end() && it->first.starts_with(prefix); ++it) {
-      use(it->first.substr(prefix.size()), it->second);
-    }
-  };
-  each("ids", [&](auto, const std::string& v) { nextId_ = reservedIds_ = std::stoull(v); });
-  each("generation", [&](auto, const std::string& v) {
+  using Text = const std::string&;
+  records_.each("ids", [&](Text, Text v) { nextId_ = reservedIds_ = decodeNumber(v); });
+  records_.each("generation", [&](Text, Text v) {
     auto g = decodeGrant(v).epoch;
     generation_ = {g.generation, g.counter};
   });
-  each("job/", [&](auto, const std::string& v) {
+  records_.each("job/", [&](Text, Text v) {
     auto spec = decodeSpec(v);
     jobs_[spec.key].spec = spec;
   });
-  each("participant/", [&](auto, const std::string& v) {
-    auto p = decodeParticipant(v);
-    jobs_[p.job].participants.insert(p.id);
-    if (!p.departed) byParticipant_[p.process.identity] = p.id;
-    participants_[p.id] = p;
-  });
-  each("member/", [&](auto, const std::string& v) {
+  records_.each("participant/", [&](Text, Text v) { loadParticipant(decodeParticipant(v)); });
+  records_.each("member/", [&](Text, Text v) {
     auto m = decodeMember(v);
-    jobs_[m.job].members.insert(m.id);
+    known(m.job).members.insert(m.id);
     byMember_[m.process.identity] = m.id;
     members_[m.id] = m;
   });
-  each("grant/", [&](const std::string& rest, const std::string& v) {
+  records_.each("grant/", [&](Text rest, Text v) {
     auto slash = rest.find('/');
-    JobName job{rest.substr(0, slash), rest.substr(slash + 1)};
-    jobs_[job].grant = decodeGrant(v);
-    for (auto d : jobs_[job].grant->devices) granted_[d] = job;
+    if (slash == std::string::npos) throw std::invalid_argument("it names no job");
+    JobName name{rest.substr(0, slash), rest.substr(slash + 1)};
+    auto& grant = known(name).grant.emplace(decodeGrant(v));
+    for (auto d : grant.devices) granted_[d] = name;
   });
-  each("epoch/", [&](const std::string& rest, const std::string& v) {
-    highest_[std::uint32_t(std::stoul(rest))] = decodeGrant(v).epoch;
+  records_.each("epoch/", [&](Text rest, Text v) {
+    highest_[std::uint32_t(decodeNumber(rest))] = decodeGrant(v).epoch;
   });
+  records_.each("by-hand/", [&](Text, Text v) { savedByHand_.insert(decodeByHand(v)); });
+}
+
+void Registry::loadParticipant(const Participant& p) {
+  known(p.job).participants.insert(p.id);
+  if (!p.departed) byParticipant_[p.process.identity] = p.id;
+  participants_[p.id] = p;
 }
 
 std::uint64_t Registry::newId() {
@@ -201,6 +222,20 @@ void Registry::setGeneration(const Generation& generation) {
   generation_ = generation;
   Grant asText{{generation.number, generation.id}, {}};
   records_.put("generation", encode(asText));
+}
+
+const DeviceBytes* Registry::savedByHand(const Identity& process) const {
+  auto it = savedByHand_.find(process);
+  return it == savedByHand_.end() ? nullptr : &it->second;
+}
+
+void Registry::setSavedByHand(const Identity& process, const DeviceBytes& bytes) {
+  savedByHand_[process] = bytes;
+  records_.put(byHandRecord(process), encode(process, bytes));
+}
+
+void Registry::forgetSavedByHand(const Identity& process) {
+  if (savedByHand_.erase(process) > 0) records_.erase(byHandRecord(process));
 }
 
 Bytes Registry::savedBytes() const {

@@ -55,6 +55,7 @@ struct Member {
   DeviceBytes residue;  // that stays while it is saved
   bool ended = false;       // it died; its memory may still be held
   Bytes total() const;
+  DeviceBytes needed() const;  // to restore it: what is in the snapshot, less what stayed
 };
 
 struct Grant {
@@ -112,8 +113,16 @@ public:
 
   Bytes savedBytes() const;  // of all snapshots
 
+  // What processes need to come back that were saved by hand and belong to no job.
+  const std::map<Identity, DeviceBytes>& savedByHand() const { return savedByHand_; }
+  const DeviceBytes* savedByHand(const Identity& process) const;
+  void setSavedByHand(const Identity& process, const DeviceBytes& bytes);
+  void forgetSavedByHand(const Identity& process);
+
 private:
   void load();
+  void loadParticipant(const Participant& participant);
+  Job& known(const JobName& name);
 
   Records& records_;
   std::uint64_t nextId_ = 1;
@@ -126,6 +135,7 @@ private:
   std::map<Identity, MemberId> byMember_;
   std::map<std::uint32_t, JobName> granted_;
   std::map<std::uint32_t, Epoch> highest_;
+  std::map<Identity, DeviceBytes> savedByHand_;
 };
 
 }  // namespace ts::node

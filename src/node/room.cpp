@@ -60,14 +60,17 @@ Bookings::Verdict Bookings::book(const JobName& waiter, const Need& need, Bytes 
     return verdict;
   };
   auto all = limits;
-  if (budget_ > 0) all.push_back({"hostBudget", minus(budget_, kept), {}});
+  if (budget_ > 0) all.push_back({"host_budget", minus(budget_, kept), {}});
   for (const auto& limit : all) {
     Bytes wanted = hostUnder(limit, need);
     Bytes room = minus(limit.room, booked(limit));
     if (wanted > 0 && wanted > room) return refuse({false, false, wanted, room, limit.name});
   }
   for (const auto& [device, wanted] : need.takes) {
-    if (!free.contains(device)) continue;
+    if (wanted == 0) continue;
+    if (!free.contains(device)) {
+      return refuse({false, true, wanted, 0, "device " + std::to_string(device), device});
+    }
     Bytes room = minus(plus(at(free, device), at(need.frees, device)), promised(device));
     if (wanted > room) {
       return refuse({false, true, wanted, room, "device " + std::to_string(device)});

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,16 +42,17 @@ public:
     Bytes need = 0;
     Bytes free = 0;
     std::string what;  // the limit that says no
+    std::optional<std::uint32_t> unmeasured;  // a device of which nobody knows what is free
   };
   // Books for `waiter`, or changes nothing. `kept`: bytes of all snapshots now. `free`: by device, as
-  // measured; a device that is not in it is not measured and does not refuse.
+  // measured; a device that is not in it could not be measured and has
+  // no room.
   Verdict book(const JobName& waiter, const Need& need, Bytes kept,
                const std::vector<HostLimit>& limits, const DeviceBytes& free);
   // What has been saved or restored is seen by measuring, and need not be promised any more.
   void saved(const JobName& outgoing, Bytes bytes, const DeviceBytes& freed);
   void restored(const JobName& waiter, const DeviceBytes& taken);
   void drop(const JobName& waiter) { booked_.erase(waiter); }
-  bool has(const JobName& waiter) const { return booked_.contains(waiter); }
   void clear() { booked_.clear(); }
   Bytes hostBooked() const;
 

@@ -3,15 +3,11 @@
 #include "node/causes.h"
 #include "node/facts.h"
 #include "node/participants.h"
+#include "node/words.h"
 
 // Turns: asking for them, getting them, giving them back.
 namespace ts::node {
 namespace {
-
-std::string text(const JobName& job) { return job.group + "/" + job.name; }
-std::string text(const Epoch& e) {
-  return std::to_string(e.generation) + "." + std::to_string(e.counter);
-}
 
 tsl_reply grantReply(const GrantOrder& order) {
   tsl_reply r{};
@@ -230,19 +226,23 @@ void Participants::yield(Connection& from, std::uint64_t request, const Epoch& e
   if (!p->entered) {
     // The answer to the first may have been lost with its connection.
     if (epoch != Epoch{} && epoch == p->yielded) return from.reply(request, TSL_OK, "");
-    return from.reply(request, TSL_NOT_ENTERED,
-                      "no slice of this process has begun (it yields epoch " + text(epoch) + ")");
+    return from.reply(request, TSL_NOT_ENTERED, whyNotYielded(*p, epoch));
   }
-  if (epoch != *p->entered) {
-    return from.reply(request, TSL_STALE,
-                      "it yields epoch " + text(epoch) + " and is in " + text(*p->entered));
-  }
+  if (epoch != *p->entered) return from.reply(request, TSL_STALE, whyNotYielded(*p, epoch));
   giveBack(*p, epoch);
   from.reply(request, TSL_OK, "");
   parts_.log.info(Line("yield")
                       .add("job", text(p->job))
                       .add("pid", std::int64_t(p->process.identity.pid))
                       .add("epoch", text(epoch)));
+}
+
+std::string Participants::whyNotYielded(const Participant& p, const Epoch& epoch) {
+  if (epoch != Epoch{} && epoch == seats_[p.id].ended) {
+    return "slice " + text(epoch) + " was ended by an operator, or its turn was missed";
+  }
+  if (p.entered) return "it yields epoch " + text(epoch) + " and is in " + text(*p.entered);
+  return "no slice of this process has begun (it yields epoch " + text(epoch) + ")";
 }
 
 // Recorded here first; the master learns it now, or when there is one again.
@@ -281,7 +281,14 @@ void Participants::sliceEnded(const JobName& name, const Epoch& epoch) {
   for (auto id : job->participants) {
     auto& p = *registry_.participant(id);
     if (!p.entered || *p.entered > epoch) continue;
-    p.entered.reset();  // ended without its yield: by an operator, or because it missed its turn
+    // Ended without its yield: by an operator, or because it missed its turn.
+    auto& seat = seats_[id];
+    seat.ended = *p.entered;
+    seat.asked = false;
+    seat.undelivered.reset();
+    seat.grantedOn.reset();
+    seat.timer = nullptr;  // of the grant that was not delivered
+    p.entered.reset();
     registry_.record(p);
   }
 }

@@ -4,10 +4,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
-#include "node/process.h"
+#include "node/held_process.h"
 #include "reactor/fd_watch.h"
-#include "reactor/pidfd.h"
 
 namespace ts::node {
 
@@ -18,15 +18,14 @@ public:
   KJ_DISALLOW_COPY(Watch);
 
   // Told once, later; watching twice is watching once. False when it has ended already, or its number
-  // has been given to another: then nothing will be told.
+  // has been given to another: then nothing will be told. Throws when no descriptor is left.
   bool add(const Identity& identity);
-  void remove(const Identity& identity) { watched_.erase(identity); }
-  // -1: not watched. For signals to exactly this process.
-  int pidfd(const Identity& identity) const;
+  // For signals and calls to exactly this process. Nothing: it is not watched, or has ended.
+  std::optional<HeldProcess> held(const Identity& identity) const;
 
 private:
   struct One {
-    kj::AutoCloseFd pidfd;
+    HeldProcess process;
     std::unique_ptr<FdWatch> event;  // first to go
   };
   void fired(Identity identity);

@@ -98,10 +98,12 @@ kj::Promise<void> FdStream::whenReadable() {
 
 void FdStream::onReadable(int, short, void* self) {
   auto& stream = *static_cast<FdStream*>(self);
-  stream.readable_ = true;
-  stream.drained_ = false;
-  if (stream.reader_.get() != nullptr) stream.reader_->fulfill();
-  stream.checkDisconnected();
+  stream.port_.guard([&] {
+    stream.readable_ = true;
+    stream.drained_ = false;
+    if (stream.reader_.get() != nullptr) stream.reader_->fulfill();
+    stream.checkDisconnected();
+  });
 }
 
 void FdStream::abortRead() { KJ_SYSCALL(::shutdown(fd_.get(), SHUT_RD)); }
@@ -216,8 +218,10 @@ kj::Promise<void> FdStream::whenWritable() { return port_.whenReady(fd_.get(), E
 
 void FdStream::onWritable(int, short, void* self) {
   auto& stream = *static_cast<FdStream*>(self);
-  stream.blocked_ = false;
-  stream.flush();
+  stream.port_.guard([&] {
+    stream.blocked_ = false;
+    stream.flush();
+  });
 }
 
 void FdStream::shutdownWrite() {

@@ -5,13 +5,16 @@
 namespace ts {
 
 FdWatch::FdWatch(LibeventPort& port, int fd, short what, std::function<void()> onReady)
-    : onReady_(std::move(onReady)),
-      event_(event_new(
-          port.base(), fd, short(what | EV_PERSIST),
-          [](evutil_socket_t, short, void* self) { static_cast<FdWatch*>(self)->onReady_(); },
-          this)) {
+    : port_(port),
+      onReady_(std::move(onReady)),
+      event_(event_new(port.base(), fd, short(what | EV_PERSIST), &FdWatch::fired, this)) {
   KJ_REQUIRE(event_ != nullptr, "event_new failed", fd);
   resume();
+}
+
+void FdWatch::fired(evutil_socket_t, short, void* self) {
+  auto& watch = *static_cast<FdWatch*>(self);
+  watch.port_.guard([&] { watch.onReady_(); });
 }
 
 void FdWatch::pause() { event_del(event_.get()); }

@@ -15,11 +15,20 @@ constexpr kj::uint kNewFd = kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP |
                             kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC |
                             kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK;
 
-// A request must not wait for the acknowledgement of the one before.
-void sendAtOnce(int fd, int family) {
+// A request must not wait for the acknowledgement of the one before. What is no TCP socket needs nothing.
+void sendAtOnce(int fd) {
+  int family = AF_UNSPEC;
+  socklen_t size = sizeof family;
+  if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) < 0) return;
   if (family != AF_INET && family != AF_INET6) return;
   int on = 1;
   KJ_SYSCALL(::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+}
+
+kj::Own<FdStream> socketStream(LibeventPort& port, int fd, kj::uint flags) {
+  auto stream = kj::heap<FdStream>(port, fd, flags);
+  sendAtOnce(fd);
+  return stream;
 }
 
 class Listener final : public kj::ConnectionReceiver {
@@ -37,8 +46,7 @@ public:
       if (conn >= 0) {
         kj::AutoCloseFd owned(conn);
         if (!filter_.shouldAllow(reinterpret_cast<sockaddr*>(&addr), len)) continue;
-        sendAtOnce(conn, addr.ss_family);
-        return kj::Own<kj::AsyncIoStream>(kj::heap<FdStream>(port_, owned.release(), kNewFd));
+        return kj::Own<kj::AsyncIoStream>(socketStream(port_, owned.release(), kNewFd));
       }
       switch (errno) {
         case EINTR:
@@ -85,13 +93,12 @@ public:
     return kj::heap<FdStream>(port_, fd, flags);
   }
   kj::Own<kj::AsyncIoStream> wrapSocketFd(int fd, kj::uint flags) override {
-    return kj::heap<FdStream>(port_, fd, flags);
+    return socketStream(port_, fd, flags);
   }
   kj::Promise<kj::Own<kj::AsyncIoStream>> wrapConnectingSocketFd(int fd, const sockaddr* addr,
                                                                  kj::uint addrlen,
                                                                  kj::uint flags) override {
-    auto stream = kj::heap<FdStream>(port_, fd, flags);
-    sendAtOnce(fd, addr->sa_family);
+    auto stream = socketStream(port_, fd, flags);
     int rc;
     do {
       rc = ::connect(fd, addr, addrlen);

@@ -131,8 +131,17 @@ bool LibeventPort::armTimer() {
   return false;
 }
 
+void LibeventPort::failed(kj::Exception&& exception) {
+  if (failure_ == nullptr) failure_ = kj::mv(exception);
+}
+
 bool LibeventPort::turn(int flags) {
   KJ_ASSERT(event_base_loop(base_, flags) >= 0, "event_base_loop failed");
+  KJ_IF_MAYBE (e, failure_) {
+    auto exception = kj::mv(*e);
+    failure_ = nullptr;
+    kj::throwFatalException(kj::mv(exception));
+  }
   timer_.advanceTo(clock_.now());
   bool woken = woken_;
   woken_ = false;

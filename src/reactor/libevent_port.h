@@ -3,6 +3,7 @@
 
 #include <event2/event.h>
 #include <kj/async.h>
+#include <kj/exception.h>
 #include <kj/io.h>
 #include <kj/timer.h>
 
@@ -63,6 +64,13 @@ public:
   // no lost-edge hazard; dropping the promise deregisters the fd. For what happens often use FdWatch.
   kj::Promise<void> whenReady(int fd, short what);
 
+  // For callbacks of libevent: it is C, and no exception may cross it. What `f` throws leaves wait() or
+  // poll() when libevent has returned.
+  template <typename F>
+  void guard(F&& f) {
+    KJ_IF_MAYBE (e, kj::runCatchingExceptions(kj::fwd<F>(f))) { failed(kj::mv(*e)); }
+  }
+
   // flush() and settle() are called once before the loop next looks at the kernel.
   void flushLater(Flushable& what);
   void forget(Flushable& what);
@@ -72,6 +80,7 @@ private:
   // True when a timer is due already.
   bool armTimer();
   bool turn(int flags);
+  void failed(kj::Exception&& exception);
 
   event_base* base_;
   const kj::MonotonicClock& clock_;
@@ -83,6 +92,7 @@ private:
   std::optional<kj::TimePoint> armed_;
   bool woken_ = false;
   Flushable* flushHead_ = nullptr;
+  kj::Maybe<kj::Exception> failure_;  // the first of a turn
 };
 
 }  // namespace ts

@@ -71,7 +71,13 @@ void Workers::run() {
     job = nullptr;  // before the count says that this one is idle
     lock.lock();
     --busy_;
+    if (busy_ == 0 && jobs_.empty()) idle_.notify_all();
   }
+}
+
+bool Workers::drain(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  return idle_.wait_for(lock, limit, [&] { return busy_ == 0 && jobs_.empty(); });
 }
 
 std::size_t Workers::busy() const {

@@ -3,6 +3,7 @@
 
 #include <kj/async.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -21,7 +22,8 @@ public:
   explicit Workers(std::size_t limit = 64) : limit_(limit) {}
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
-  // Drains before it stops: no call is abandoned midway. Waits for the slowest of them.
+  // Drains before it stops: no call is abandoned midway. Waits for the slowest of them; drain() first
+  // where that may be for ever.
   ~Workers();
 
   // Dropping the promise does not stop the job: whatever the job refers to must outlive the Workers.
@@ -38,6 +40,9 @@ public:
     return kj::mv(paf.promise);
   }
 
+  // Blocks until no call runs or waits, at most `limit`. True: none does.
+  bool drain(std::chrono::milliseconds limit);
+
   std::size_t busy() const;     // calls that run now
   std::size_t waiting() const;  // calls that found no thread
   std::size_t threads() const;
@@ -50,6 +55,7 @@ private:
   const std::size_t limit_;
   mutable std::mutex mutex_;
   std::condition_variable ready_;
+  std::condition_variable idle_;
   std::deque<std::function<void()>> jobs_;
   std::size_t busy_ = 0;
   bool stop_ = false;

@@ -10,8 +10,8 @@ from cluster import MIB, NOBODY, Cluster, as_user  # noqa: E402
 
 
 class ByPid(unittest.TestCase):
-    def alone(self):
-        c = Cluster(node={"master": ""})
+    def alone(self, **settings):
+        c = Cluster(node={"master": "", **settings})
         self.addCleanup(c.close)
         c.nodes[0].start()
         return c
@@ -81,6 +81,17 @@ class ByPid(unittest.TestCase):
         self.assertIn(str(job.pid), run.stderr)
         self.assertEqual(c.nodes[0].trace("lock", "checkpoint"), [])
         self.assertEqual(job.ask("check 1"), "same")
+
+    def test_a_call_that_hangs_for_good_does_not_keep_the_daemon_from_ending(self):
+        c = self.alone(save_deadline="1 ms", restore_deadline="1 ms")
+        job = c.process()
+        job.take_memory(48 * MIB, 1)
+        c.nodes[0].set_card(hang__checkpoint="yes")
+        run = c.tsctl("snapshot", "--pid", job.pid, "--deadline", "2s")
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("goes on", run.stderr)
+        self.assertEqual(c.nodes[0].daemon.stop(), 1)
+        self.assertTrue(c.nodes[0].daemon.said(r"\bcalls-abandoned\b.*running=1"))
 
     def test_without_a_node_daemon_tsctl_exits_69_and_names_the_socket(self):
         c = self.alone()

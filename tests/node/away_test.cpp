@@ -307,3 +307,40 @@ TEST_CASE("a restarted daemon reads where the state is", "[node]") {
   CHECK(facts[0].member == member);
   CHECK(facts[0].residency == Residency::Saved);
 }
+
+TEST_CASE("a turn that ended while its caller was away is not given to it later", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  a->startAcquire();
+  auto number = w.requestOf("a");
+  a->disconnect();
+  w.l.pumpUntil([&] { return w.node->connections() == 0; });
+  CHECK(w.master.grant("a", 7, {0}, {number}).wait(w.l.scope).ok());
+  CHECK(w.master.endSlice("a", 7).wait(w.l.scope).ok());  // an operator evicts it
+  auto again = [&] {
+    a->connect();
+    REQUIRE(a->hello().status == TSL_OK);
+    REQUIRE(a->join("rl", "a", "0").status == TSL_OK);
+    return a->startAcquire();
+  };
+  again();
+  auto next = w.requestOf("a");
+  CHECK(w.master.grant("a", 8, {0}, {next}).wait(w.l.scope).ok());
+  CHECK(a->receive().u.reply.epoch_counter == 8);
+  a->disconnect();
+  CHECK(a->answerTo(again()).epoch_counter == 8);
+  CHECK(a->yield(8).status == TSL_OK);
+}
+
+TEST_CASE("a yield of a slice that was ended from outside is told so", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  w.enter(*a, "a", 7);
+  CHECK(w.master.endSlice("a", 7).wait(w.l.scope).ok());
+  auto reply = a->yield(7);
+  CHECK(reply.status == TSL_NOT_ENTERED);
+  CHECK(std::string(reply.detail) == "slice 1.7 was ended by an operator, or its turn was missed");
+  w.enter(*a, "a", 8);
+  CHECK(a->yield(7).status == TSL_STALE);
+  CHECK(a->yield(8).status == TSL_OK);
+}

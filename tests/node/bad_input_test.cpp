@@ -1,3 +1,6 @@
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include "test_node.h"
@@ -235,4 +238,52 @@ TEST_CASE("a node alone says so to joins", "[node]") {
   node.start();
   auto p = node.program();
   refused(p->join("rl", "a"), TSL_MASTER_DOWN, "alone");
+}
+
+TEST_CASE("a claim that is too long is refused with the limit", "[node]") {
+  World w;
+  auto p = w.node.program();
+  std::string piece;
+  while (piece.size() < 150) piece += "0,";
+  for (int i = 0; i < 60; ++i) p->send(claimMessage(piece));
+  p->send(claimMessage("0"));
+  refused(p->call(joinMessage("rl", "a")), TSL_INVALID, "8192");
+  CHECK(p->join("rl", "a", "0").status == TSL_OK);
+}
+
+namespace {
+
+// While it lives this process can open `room` descriptors more.
+class FewDescriptors {
+public:
+  explicit FewDescriptors(rlim_t room) {
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    int lowest = ::dup(0);
+    ::close(lowest);
+    rlimit few{rlim_t(lowest) + room, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  }
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+private:
+  rlimit before_{};
+};
+
+}  // namespace
+
+TEST_CASE("who connects while no descriptor is left is taken in when there are some again", "[node]") {
+  auto room = GENERATE(0, 1, 2);  // none for the connection, for its pidfd, for a look at the process
+  World w;
+  auto p = w.node.program();
+  p->disconnect();
+  w.l.pumpUntil([&] { return w.node->connections() == 1; });
+  {
+    FewDescriptors few(room);
+    p->connect();
+    w.l.scope.poll();
+    CHECK(w.node->connections() == 1);
+  }
+  // Nobody's connection ends.
+  CHECK(p->hello().status == TSL_OK);
+  CHECK(w.node.logged({"local-accept-paused"}) != "");
 }

@@ -4,7 +4,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "node/fence.h"
+#include "node/registry.h"
 #include "temp_dir.h"
+#include "wire/greet.h"
 
 using namespace ts::node;
 using ts::test::TempDir;
@@ -95,4 +98,34 @@ TEST_CASE("one directory is one daemon's", "[node]") {
   TempDir dir;
   Journal j(dir.path());
   CHECK_THROWS(Journal(dir.path()));
+}
+
+TEST_CASE("a record that does not decode is named with its place and the way out", "[node]") {
+  TempDir dir;
+  auto why = [&](const std::string& name, const std::string& value) -> std::string {
+    Journal journal(dir / "state");
+    journal.put(name, value);
+    try {
+      Registry registry(journal);
+      Fence fence(journal);
+    } catch (const kj::Exception& e) {
+      return ts::sentenceOf(e);
+    }
+    return "it is read";
+  };
+  auto [name, value] = GENERATE(table<std::string, std::string>({
+      {"ids", "many"},
+      {"job/rl/a", "rl a 0 0 high 0 cuda"},
+      {"member/17", "17 rl a"},
+      {"member/17", "17 rl nosuch 5 5 0 0 0 0"},
+      {"grant/rl/a", "1 x 0"},
+      {"epoch/x", "1 2 0"},
+      {"order/rl/a/x", ""},
+      {"order/rl/a/3", "fine"},
+  }));
+  auto said = why(name, value);
+  CHECK(said.find("journal " + (dir / "state/journal") + ": record \"" + name + "\"") !=
+        std::string::npos);
+  CHECK(said.find("cannot be read: " + value) != std::string::npos);
+  CHECK(said.ends_with("stop the jobs and remove the file"));
 }

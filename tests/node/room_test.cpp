@@ -26,7 +26,7 @@ TEST_CASE("a switch is booked against the least of all limits, and the refusal n
   CHECK_FALSE(no.ok);
   CHECK(no.need == 6 * kGiB);
   CHECK(no.free == 4 * kGiB);
-  CHECK(no.what == "hostBudget");
+  CHECK(no.what == "host_budget");
   auto cgroup = bookings.book(kB, need, 0, {available(100 * kGiB), {"cgroup /job", 5 * kGiB, {kA}}}, {});
   CHECK(cgroup.what == "cgroup /job");
   // Another job's cgroup does not bound it.
@@ -53,8 +53,11 @@ TEST_CASE("a device has the room that is free and that the outgoing leave", "[no
   CHECK(no.device);
   CHECK(no.need == 12 * kGiB);
   CHECK(no.free == 12 * kGiB - 1);
-  // What is not measured cannot refuse; it will be measured before the restore.
-  CHECK(bookings.book(kB, need, 0, {}, {}).ok);
+  auto unknown = bookings.book(kB, need, 0, {}, {});
+  CHECK_FALSE(unknown.ok);
+  CHECK(unknown.unmeasured == 0u);
+  // Who takes nothing needs no measuring.
+  CHECK(bookings.book(kB, {.takes = {{0, 0}}}, 0, {}, {}).ok);
 }
 
 TEST_CASE("what is saved and restored need not be promised any more", "[node]") {

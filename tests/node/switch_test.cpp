@@ -47,6 +47,7 @@ struct World {
   std::string did(const char* verb, const Program& p) {
     return std::string(verb) + " " + std::to_string(p.pid());
   }
+  std::string pidOf(const Program& p) { return "pid=" + std::to_string(p.pid()) + " "; }
   Residency residency(MemberId id) { return node->registry().members().at(id).residency; }
 };
 
@@ -118,6 +119,35 @@ TEST_CASE("memory that is still held after a save is not believed to be free", "
   CHECK(outcome.cause == Cause::NotReleased);
   CHECK(outcome.need == 10 * kGiB);
   CHECK(outcome.detail.find(std::to_string(w.a->pid())) != std::string::npos);
+}
+
+TEST_CASE("what could not be measured after a save is not believed to be free", "[node]") {
+  using Blind = FakeCards::Blind;
+  auto blind = GENERATE(Blind::All, Blind::Sizes);
+  World w;
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  w.node.cards.setSticky(blind == Blind::Sizes);
+  w.node.cards.setBlind(blind);
+  auto outcome = w.wait(w.master.save("a", w.ofA));
+  CHECK(outcome.code == Outcome::Code::Failed);
+  CHECK(outcome.cause == Cause::NotReleased);
+  CHECK(outcome.detail.find("measured") != std::string::npos);
+}
+
+TEST_CASE("nothing is restored, and no room is promised, on a device that cannot be measured",
+          "[node]") {
+  World w;
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  CHECK(w.wait(w.master.save("a", w.ofA)).ok());
+  w.node.cards.setBlind(FakeCards::Blind::All);
+  auto before = w.calls().size();
+  for (auto outcome : {w.wait(w.master.restore("a", w.ofA)),
+                       w.wait(w.master.prepare("a", {w.ofB}, {w.ofA}))}) {
+    CHECK(outcome.code == Outcome::Code::Refused);
+    CHECK(outcome.cause == Cause::NoDeviceMemory);
+    CHECK(outcome.detail == "device 0 cannot be measured: fake cards");
+  }
+  CHECK(w.calls().size() == before);
 }
 
 TEST_CASE("nothing is restored where the memory is short, and the holders are named", "[node]") {
@@ -256,6 +286,38 @@ TEST_CASE("a member that dies is told, and its device when it was measured clear
   w.l.pumpUntil([&] { return w.master.heard("job-ended a"); });
 }
 
+TEST_CASE("a member that has died keeps its device while nobody can say that it is free", "[node]") {
+  World w;
+  auto id = std::to_string(std::uint64_t(w.ofA));
+  auto isTold = [&] { return !w.node.logged({"not-released", w.pidOf(*w.a), "device=0"}).empty(); };
+  SECTION("because its memory is still held") {
+    w.node.cards.keepTheDead(true);
+    w.a->kill();
+    w.l.pumpUntil(isTold);
+    CHECK(w.node.logged({"not-released"}).find("bytes=" + std::to_string(10 * kGiB)) !=
+          std::string::npos);
+    CHECK_FALSE(w.master.heard("member-cleared " + id));
+    w.node.cards.keepTheDead(false);
+  }
+  SECTION("because nothing can be measured") {
+    w.node.cards.setBlind(FakeCards::Blind::All);
+    w.a->kill();
+    w.l.pumpUntil(isTold);
+    CHECK_FALSE(w.master.heard("member-cleared " + id));
+    w.node.cards.setBlind(FakeCards::Blind::No);
+  }
+  SECTION("also after a restart of the daemon") {
+    w.node.cards.keepTheDead(true);
+    w.a->kill();
+    w.l.pumpUntil(isTold);
+    w.node.restart();
+    CHECK_FALSE(w.master.heard("member-cleared " + id));
+    w.node.cards.keepTheDead(false);
+  }
+  w.l.pumpUntil([&] { return w.master.heard("member-cleared " + id); });
+  w.l.pumpUntil([&] { return w.master.heard("job-ended a"); });
+}
+
 TEST_CASE("a job that is killed leaves the device first", "[node]") {
   World w;
   CHECK(w.wait(w.master.kill("a")).ok());
@@ -312,6 +374,56 @@ TEST_CASE("a snapshot by hand of another user's process is refused", "[node]") {
   CHECK(reply.status == TSL_PERMISSION);
 }
 
+TEST_CASE("a snapshot by hand outlives the daemon, and only what it saved is restored", "[node]") {
+  Loop l;
+  TestNode node(l, nullptr);
+  node.config.backend = "fake";
+  node.start();
+  auto p = node.program();
+  auto other = node.program();
+  node.cards.use(p->pid(), 0, kGiB);
+  auto unknown = p->call(pidMessage(TSL_RESTORE, other->pid()));
+  CHECK(unknown.status == TSL_INVALID);
+  CHECK(std::string(unknown.detail).find("was not saved here") != std::string::npos);
+  REQUIRE(p->call(pidMessage(TSL_SNAPSHOT, p->pid())).status == TSL_OK);
+  node.restart();
+  CHECK(node->registry().savedByHand().size() == 1);
+  p->connect();
+  REQUIRE(p->hello().status == TSL_OK);
+  SECTION("it comes back") {
+    CHECK(p->call(pidMessage(TSL_RESTORE, p->pid())).status == TSL_OK);
+    CHECK(node.cards.memory(0)->usedBytes == kGiB);
+  }
+  SECTION("not where nothing can be measured") {
+    node.cards.setBlind(FakeCards::Blind::All);
+    auto reply = p->call(pidMessage(TSL_RESTORE, p->pid()));
+    CHECK(reply.status == TSL_NO_DEVICE_MEMORY);
+    CHECK(std::string(reply.detail) == "device 0 cannot be measured: fake cards");
+  }
+  SECTION("with its process it is forgotten") {
+    p->kill();
+    l.pumpUntil([&] { return node->registry().savedByHand().empty(); });
+  }
+}
+
+TEST_CASE("whoever asks by hand is answered at the deadline, and the call goes on", "[node]") {
+  Loop l;
+  TestNode node(l, nullptr);
+  node.config.backend = "fake";
+  node.start();
+  auto p = node.program();
+  node.cards.use(p->pid(), 0, kGiB);
+  node.backend.fake.hold("save");
+  auto ask = pidMessage(TSL_SNAPSHOT, p->pid());
+  ask.u.pid.deadline_ms = 1;
+  auto late = p->call(ask);
+  CHECK(late.status == TSL_TIMED_OUT);
+  CHECK(std::string(late.detail).find("goes on") != std::string::npos);
+  CHECK(p->call(pidMessage(TSL_RESTORE, p->pid())).status == TSL_BUSY);
+  node.backend.fake.letGo();
+  l.pumpUntil([&] { return !node->registry().savedByHand().empty(); });
+}
+
 TEST_CASE("a thread is not taken for its process", "[node]") {
   Loop l;
   TestNode node(l, nullptr);
@@ -329,4 +441,41 @@ TEST_CASE("a thread is not taken for its process", "[node]") {
   other.join();
   CHECK(reply.status == TSL_NO_SUCH_PROCESS);
   CHECK(std::string(reply.detail).find("thread") != std::string::npos);
+}
+
+TEST_CASE("every order that asks the driver is overdue at its limit, and its end is told", "[node]") {
+  Loop l;
+  FakeMaster master(l);
+  TestNode node(l, &master);
+  node.callLimit = 1 * kj::MILLISECONDS;
+  node.start();
+  auto a = node.joined("a", "0", "fake");
+  node.cards.use(a->pid(), 0, kGiB);
+  auto quiet = master.quiesce("a").wait(l.scope);
+  REQUIRE(quiet.members.size() == 1);
+  auto member = quiet.members[0].member;
+  node.backend.fake.hold(GENERATE("release", "probe"));
+  auto operation = std::to_string(master.nextOperation);
+  auto order = node.backend.fake.holds("probe") ? master.prepare("a", {member}, {})
+                                                : GENERATE(true, false) ? master.release("a")
+                                                                        : master.grant("a", 7, {0}, {});
+  auto late = order.wait(l.scope);
+  CHECK(late.cause == Cause::Overdue);
+  CHECK(node->orders().overdue().size() == 1);
+  node.backend.fake.letGo();
+  l.pumpUntil([&] { return master.heard("finished " + operation + " ok"); });
+  CHECK(node->orders().overdue().empty());
+}
+
+TEST_CASE("a kill that does not reach a process says which, and why", "[node]") {
+  Loop l;
+  FakeMaster master(l);
+  TestNode node(l, &master);
+  node.signal = [](int, int) { return EPERM; };
+  node.start();
+  auto a = node.joined("a");
+  auto outcome = master.kill("a").wait(l.scope);
+  CHECK(outcome.code == Outcome::Code::Failed);
+  CHECK(outcome.detail == "kill of rl/a did not reach pid " + std::to_string(a->pid()) +
+                              ": Operation not permitted");
 }

@@ -1,6 +1,8 @@
 #include "test_node.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <fstream>
 
 namespace ts::test {
 
@@ -33,6 +35,16 @@ void FakeCards::setSticky(bool on) {
   sticky_ = on;
 }
 
+void FakeCards::keepTheDead(bool on) {
+  std::lock_guard lock(mutex_);
+  keepsTheDead_ = on;
+}
+
+void FakeCards::setBlind(Blind what) {
+  std::lock_guard lock(mutex_);
+  blind_ = what;
+}
+
 std::vector<GpuInfo> FakeCards::gpus() {
   std::vector<GpuInfo> out;
   for (std::uint32_t i = 0; i < used_.size(); ++i) {
@@ -44,6 +56,7 @@ std::vector<GpuInfo> FakeCards::gpus() {
 
 std::optional<GpuMemory> FakeCards::memory(std::uint32_t gpu) {
   std::lock_guard lock(mutex_);
+  if (blind_ == Blind::All) return {};
   GpuMemory m{.totalBytes = kTotal};
   for (const auto& [pid, bytes] : used_.at(gpu)) m.usedBytes += bytes;
   m.freeBytes = kTotal - m.usedBytes;
@@ -52,10 +65,12 @@ std::optional<GpuMemory> FakeCards::memory(std::uint32_t gpu) {
 
 std::optional<std::vector<GpuProcess>> FakeCards::processes(std::uint32_t gpu) {
   std::lock_guard lock(mutex_);
+  if (blind_ == Blind::All) return {};
   std::vector<GpuProcess> out;
   for (const auto& [pid, bytes] : used_.at(gpu)) {
+    auto told = blind_ == Blind::Sizes ? std::nullopt : std::optional(bytes);
     // The driver forgets the dead.
-    if (::kill(pid, 0) == 0) out.push_back({pid, bytes});
+    if (keepsTheDead_ || ::kill(pid, 0) == 0) out.push_back({pid, told});
   }
   return out;
 }
@@ -64,8 +79,8 @@ TestNode::TestNode(Loop& l, FakeMaster* master, std::uint32_t devices)
     : loop(l),
       cards(devices),
       master_(master),
-      null_(::open("/dev/null", O_WRONLY | O_CLOEXEC)),
-      log_(Level::Debug, null_.get()) {
+      logFile_(::open((dir / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)),
+      log_(Level::Debug, logFile_.get()) {
   ::chmod(dir.path().c_str(), 0755);  // for programs of other users
   config.name = "n1";
   config.master = master ? master->address() : "";
@@ -91,11 +106,22 @@ void TestNode::start() {
                         .masterUid = {},
                         .log = log_,
                         .version = "test",
-                        .reconnectGrace = grace},
+                        .reconnectGrace = grace,
+                        .callLimit = callLimit,
+                        .signal = signal},
       *journal_);
   unsigned before = master_ ? master_->sessions : 0;
   node_->start(node::listenAt(config.socket)).wait(loop.scope);
   if (master_) loop.pumpUntil([&] { return master_->sessions > before && node_->link().isUp(); });
+}
+
+std::string TestNode::logged(const std::vector<std::string>& words) const {
+  std::ifstream in(dir / "log");
+  for (std::string line; std::getline(in, line);) {
+    auto has = [&](const std::string& word) { return line.find(word) != std::string::npos; };
+    if (std::ranges::all_of(words, has)) return line;
+  }
+  return "";
 }
 
 std::unique_ptr<Program> TestNode::program(std::optional<uid_t> uid) {

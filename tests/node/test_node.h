@@ -30,6 +30,11 @@ public:
   void giveBack(pid_t pid);
   // From now on a save takes nothing off the card.
   void setSticky(bool on);
+  // The driver still names processes that have ended.
+  void keepTheDead(bool on);
+  // Nothing can be read of any device; or everything but how much each process has.
+  enum class Blind { No, Sizes, All };
+  void setBlind(Blind what);
 
   std::vector<GpuInfo> gpus() override;
   std::optional<GpuMemory> memory(std::uint32_t gpu) override;
@@ -42,6 +47,8 @@ private:
   std::vector<Users> used_;
   std::map<pid_t, std::vector<std::uint64_t>> taken_;
   bool sticky_ = false;
+  bool keepsTheDead_ = false;
+  Blind blind_ = Blind::No;
 };
 
 // A fake backend whose saves empty the cards and whose restores fill them.
@@ -84,6 +91,8 @@ public:
   NoneBackend none;
   NodeConfig config;
   kj::Duration grace = 3600 * kj::SECONDS;
+  kj::Duration callLimit = 3600 * kj::SECONDS;
+  std::function<int(int, int)> signal = signalPidfd;
 
   void start();  // and waits for its session, where there is a master
   void stop() { node_.reset(); }
@@ -93,6 +102,8 @@ public:
   }
   node::Node& operator*() { return *node_; }
   node::Node* operator->() { return node_.get(); }
+  // The first line of the log with all of these in it, or "".
+  std::string logged(const std::vector<std::string>& words) const;
 
   std::unique_ptr<Program> program(std::optional<uid_t> uid = {});
   // Connected, greeted and joined.
@@ -101,7 +112,7 @@ public:
 
 private:
   FakeMaster* master_;
-  kj::AutoCloseFd null_;
+  kj::AutoCloseFd logFile_;
   Log log_;
   std::unique_ptr<Auth> auth_ = newNoAuth();
   Workers workers_;

@@ -1,6 +1,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include <kj/debug.h>
+
 #include <catch2/catch.hpp>
 #include <thread>
 
@@ -104,4 +106,21 @@ TEST_CASE("a watch may be destroyed by its own callback", "[reactor]") {
   REQUIRE(::write(pair.b, "x", 1) == 1);
   l.pumpUntil([&] { return fired; });
   CHECK(watched(l) == before - 1);
+}
+
+TEST_CASE("what a watch's callback throws leaves the loop, not through libevent", "[reactor]") {
+  Loop l;
+  SocketPair pair;
+  FdWatch watch(l.port, pair.a, EV_READ, [] { KJ_FAIL_REQUIRE("the callback failed"); });
+  REQUIRE(::write(pair.b, "x", 1) == 1);
+  auto never = kj::Promise<void>(kj::NEVER_DONE);
+  auto failure = kj::runCatchingExceptions([&] { never.wait(l.scope); });
+  KJ_IF_MAYBE (e, failure) {
+    CHECK(std::string(e->getDescription().cStr()).find("the callback failed") != std::string::npos);
+  } else {
+    FAIL("nothing was thrown");
+  }
+  // The loop goes on for those who clean up.
+  watch.pause();
+  l.port.timer().afterDelay(1 * kj::MILLISECONDS).wait(l.scope);
 }

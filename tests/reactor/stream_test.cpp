@@ -218,3 +218,14 @@ TEST_CASE("connecting where nobody listens is DISCONNECTED", "[reactor]") {
       .wait(l.scope);
   CHECK(failed);
 }
+
+TEST_CASE("a TCP socket that is wrapped by hand does not hold small writes back", "[reactor]") {
+  Loop l;
+  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  REQUIRE(fd >= 0);
+  auto stream = l.low->wrapSocketFd(fd, kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP);
+  int on = 0;
+  kj::uint size = sizeof on;
+  stream->getsockopt(IPPROTO_TCP, TCP_NODELAY, &on, &size);
+  CHECK(on != 0);
+}

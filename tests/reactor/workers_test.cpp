@@ -78,3 +78,17 @@ TEST_CASE("workers drain before they stop, even if nobody listens any more", "[r
   }
   CHECK(done == 3);
 }
+
+TEST_CASE("a drain waits for the calls there are, and not for ever", "[reactor]") {
+  Loop l;
+  std::promise<void> letGo;
+  Workers workers;
+  CHECK(workers.drain(std::chrono::hours(1)));
+  auto hung = workers.call<int>([go = letGo.get_future().share()] {
+    go.wait();
+    return 1;
+  });
+  CHECK_FALSE(workers.drain(std::chrono::milliseconds(1)));
+  letGo.set_value();
+  CHECK(workers.drain(std::chrono::hours(1)));
+}

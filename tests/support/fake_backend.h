@@ -40,13 +40,21 @@ public:
     std::lock_guard lock(mutex_);
     return calls_;
   }
+  bool holds(const std::string& verb) const {
+    std::lock_guard lock(mutex_);
+    return holding_ && held_ == verb;
+  }
   bool isHeld() const {  // a call waits inside
     std::lock_guard lock(mutex_);
     return waiting_ > 0;
   }
 
   std::string name() const override { return "fake"; }
-  Probe probe() override { return {.usable = true, .detail = "fake"}; }
+  Probe probe() override {
+    std::unique_lock lock(mutex_);
+    waitWhileHeld(lock, "probe");
+    return {.usable = true, .detail = "fake"};
+  }
   TargetState state(const Target& target) override {
     std::lock_guard lock(mutex_);
     return stateOf(target.pid);
@@ -96,6 +104,12 @@ private:
     return stateOf(pid);
   }
 
+  void waitWhileHeld(std::unique_lock<std::mutex>& lock, const std::string& verb) {
+    ++waiting_;
+    changed_.wait(lock, [&] { return !holding_ || (!held_.empty() && held_ != verb); });
+    --waiting_;
+  }
+
   // The failure that is due for this call; the others for this verb come one call nearer.
   bool takeFailure(const std::string& verb, BackendOutcome& out) {
     auto due = failures_.end();
@@ -113,9 +127,7 @@ private:
                       TargetState to) {
     std::unique_lock lock(mutex_);
     calls_.push_back(verb + " " + std::to_string(target.pid));
-    ++waiting_;
-    changed_.wait(lock, [&] { return !holding_ || (!held_.empty() && held_ != verb); });
-    --waiting_;
+    waitWhileHeld(lock, verb);
     BackendOutcome out;
     TargetState now = stateOf(target.pid);
     if (takeFailure(verb, out)) {
