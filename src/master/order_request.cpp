@@ -1,5 +1,7 @@
 #include "master/order_request.h"
 
+#include "core/describe.h"
+
 namespace ts {
 
 OperationId operationOf(const NodeOrder& order) {
@@ -94,7 +96,7 @@ public:
   kj::Promise<Outcome> operator()(const Kill& o) {
     auto request = daemon_.killRequest(room(8));
     fill(request.initOrder(), o);
-    request.setWhy(kj::str("the master ordered it: cause ", unsigned(o.why)));
+    request.setWhy(kj::str("the master ordered it: ", text(o.why)));
     return answer(request, o);
   }
 

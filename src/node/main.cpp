@@ -1,7 +1,6 @@
 // tsnoded: the daemon of one node. Wires everything together; every decision is elsewhere.
 #include <kj/debug.h>
 #include <kj/exception.h>
-#include <pwd.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "backend/none_backend.h"
 #include "config/address.h"
 #include "config/config.h"
+#include "config/users.h"
 #include "device/inventory.h"
 #include "metrics/http_server.h"
 #include "node/arguments.h"
@@ -36,11 +36,6 @@ void raiseDescriptorLimit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-std::optional<uid_t> uidOf(const std::string& user) {
-  const passwd* entry = user.empty() ? nullptr : ::getpwnam(user.c_str());
-  return entry ? std::optional(entry->pw_uid) : std::nullopt;
 }
 
 std::unique_ptr<Inventory> openInventory(const NodeConfig& config, const std::string& name) {
@@ -128,7 +123,7 @@ private:
   Log& log_;
 };
 
-int serve(const NodeConfig& config, const Arguments& arguments) {
+int serve(const NodeConfig& config, const Arguments& arguments, uid_t masterUid) {
   bool known = false;
   Log log(parseLevel(config.logLevel, known));
   raiseDescriptorLimit();
@@ -158,7 +153,7 @@ int serve(const NodeConfig& config, const Arguments& arguments) {
              .inventory = *inventory,
              .backends = backends.byName(),
              .auth = *auth,
-             .masterUid = uidOf(config.masterUser),
+             .masterUid = masterUid,
              .log = log,
              .version = TIMESLICE_VERSION},
             journal);
@@ -188,8 +183,14 @@ int main(int argc, char** argv) {
     std::cout << arguments.config << ": fine\n";
     return 0;
   }
+  auto masterUid = uidNamed(config.value.masterUser);
+  if (!masterUid && config.value.auth == "munge") {
+    std::cerr << unknownMasterUser(config.value.masterUser, arguments.config) << "\n";
+    return kExitConfig;
+  }
   int result = kExitFailed;
-  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { result = serve(config.value, arguments); })) {
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions(
+                      [&] { result = serve(config.value, arguments, masterUid.value_or(0)); })) {
     std::cerr << "tsnoded: " << sentenceOf(*e) << "\n";
     return kExitFailed;
   }

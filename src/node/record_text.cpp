@@ -71,6 +71,11 @@ public:
     for (auto& d : out) d = as<std::uint32_t>();
     return out;
   }
+  std::set<std::string> words() {
+    std::set<std::string> out;
+    for (std::string word; in_ >> word;) out.insert(word);
+    return out;
+  }
   DeviceBytes bytes() {
     DeviceBytes out;
     for (auto n = number(); n > 0; --n) {
@@ -176,5 +181,13 @@ Grant decodeGrant(const std::string& text) {
   g.devices = in.devices();
   return g;
 }
+
+std::string encode(const std::set<std::string>& nodes) {
+  Fields out;
+  for (const auto& node : nodes) out.put(node);
+  return out.out();
+}
+
+std::set<std::string> decodeNodes(const std::string& text) { return Fields(text).words(); }
 
 }  // namespace ts::node

@@ -16,5 +16,7 @@ std::string encode(const Member& member);
 Member decodeMember(const std::string& text);
 std::string encode(const Grant& grant);
 Grant decodeGrant(const std::string& text);
+std::string encode(const std::set<std::string>& nodes);
+std::set<std::string> decodeNodes(const std::string& text);
 
 }  // namespace ts::node

@@ -11,11 +11,18 @@ constexpr std::uint64_t kIdsAtOnce = 4096;  // reserved by one record
 
 std::string jobRecord(const JobName& job) { return "job/" + job.group + "/" + job.name; }
 std::string grantRecord(const JobName& job) { return "grant/" + job.group + "/" + job.name; }
+std::string nodesRecord(const JobName& job) { return "nodes/" + job.group + "/" + job.name; }
 std::string participantRecord(ParticipantId id) {
   return "participant/" + std::to_string(std::uint64_t(id));
 }
 std::string memberRecord(MemberId id) { return "member/" + std::to_string(std::uint64_t(id)); }
 std::string epochRecord(std::uint32_t device) { return "epoch/" + std::to_string(device); }
+
+// Of what follows the kind in a record's name.
+JobName jobIn(const std::string& rest) {
+  auto slash = rest.find('/');
+  return {rest.substr(0, slash), rest.substr(slash + 1)};
+}
 
 }  // namespace
 
@@ -56,10 +63,12 @@ void Registry::load() {
     members_[m.id] = m;
   });
   each("grant/", [&](const std::string& rest, const std::string& v) {
-    auto slash = rest.find('/');
-    JobName job{rest.substr(0, slash), rest.substr(slash + 1)};
+    auto job = jobIn(rest);
     jobs_[job].grant = decodeGrant(v);
     for (auto d : jobs_[job].grant->devices) granted_[d] = job;
+  });
+  each("nodes/", [&](const std::string& rest, const std::string& v) {
+    jobs_[jobIn(rest)].nodes = decodeNodes(v);
   });
   each("epoch/", [&](const std::string& rest, const std::string& v) {
     highest_[std::uint32_t(std::stoul(rest))] = decodeGrant(v).epoch;
@@ -88,8 +97,17 @@ Job& Registry::addJob(const JobSpec& spec) {
 
 void Registry::eraseJob(const JobName& name) {
   clearGrant(name);
+  setNodes(name, {});
   records_.erase(jobRecord(name));
   jobs_.erase(name);
+}
+
+void Registry::setNodes(const JobName& name, std::set<std::string> nodes) {
+  Job* j = job(name);
+  if (!j || j->nodes == nodes) return;
+  j->nodes = std::move(nodes);
+  if (j->nodes.empty()) return records_.erase(nodesRecord(name));
+  records_.put(nodesRecord(name), encode(j->nodes));
 }
 
 Participant* Registry::participant(ParticipantId id) {

@@ -135,6 +135,7 @@ private:
   void endIfEmpty(JobId job);
   void rejoin(NodeId node);
   void report(NodeId node);
+  std::map<JobId, std::pair<Epoch, Devices>> grantsAt(NodeId node) const;
   int troubles() const;
 
   // promises.cpp: what must hold
