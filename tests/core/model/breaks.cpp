@@ -85,7 +85,7 @@ void World::rejoin(NodeId id) {
   bool dead = node.link == Link::Dead;
   if (!dead) send(TimePassed{}, "pass");
   node.link = Link::Suspect;  // nothing may be ordered before the report is complete
-  for (auto& [where, room] : rooms_) room.held &= where.first != id;  // was only in its memory
+  for (auto& [where, room] : rooms_) room.forgotten |= where.first == id;  // was only in its memory
   send(NodeJoined{id, node.devices}, "joins " + text(id) + devices);
   report(id);
   node.link = Link::Up;

@@ -96,6 +96,7 @@ private:
   struct Room {  // a booking at a node, in the name of a job
     OperationId prepare{};
     bool held = false;
+    bool forgotten = false;  // its node's daemon may have restarted since
     std::vector<MemberId> outgoing, incoming;
   };
 
