@@ -156,7 +156,7 @@ class MasterRestart(unittest.TestCase):
             mark = c.nodes[0].daemon.mark()
             c.start_master()
             c.nodes[0].daemon.wait_for(r"\bmaster-up\b", mark)
-            c.master.wait_for(r"\bwaiter-held-back\b.*job=b")
+            c.master.wait_for(r"\btime-passed\b")  # the grace, in which only order is waited for
             self.assertEqual(c.nodes[0].trace("checkpoint", when="begin"), [])
             self.assertTrue(b.is_waiting())
             c.nodes[1].start_connected()
