@@ -81,7 +81,8 @@ typedef struct ts_join_options {
   const char* devices;   /* TIMESLICE_DEVICES, else CUDA_VISIBLE_DEVICES, else all; "0,1" or UUIDs */
   const char* backend;   /* TIMESLICE_BACKEND, else the node's default */
   uint32_t gang;         /* TIMESLICE_GANG; participants that make one slice, 0: no gang */
-  int32_t priority;      /* TIMESLICE_PRIORITY; larger goes first where the policy is `priority` */
+  int32_t priority;      /* TIMESLICE_PRIORITY; larger goes first where the policy is `priority`;
+                            -10000 to 10000 */
   int64_t deadline_ms;   /* for the join itself; 0: 10,000 */
 } ts_join_options;
 

@@ -1,6 +1,7 @@
 #include "cli/master.h"
 
 #include "cli/words.h"
+#include "config/users.h"
 #include "wire/greet.h"
 
 namespace ts::cli {
@@ -24,6 +25,15 @@ std::string shown(const Place& place) {
   return place.address + " (" + (place.from.starts_with('/') ? "from " : "") + place.from + ")";
 }
 
+// On the master's own socket nobody is asked for a proof, nor by a master on this machine that wants none:
+// then only root's would be believed.
+uid_t masterUid(const Places& places) {
+  if (auto uid = uidNamed(places.masterUser)) return *uid;
+  bool isProven = places.auth == "munge" && !places.master.address.starts_with("unix:");
+  if (!isProven || places.authByMaster) return 0;
+  throw Failure(Exit::BadConfig, unknownMasterUser(places.masterUser, places.masterUserFrom));
+}
+
 }  // namespace
 
 Master::Master(Loop& loop, const Places& places, std::chrono::microseconds timeout)
@@ -37,14 +47,14 @@ Master::Master(Loop& loop, const Places& places, std::chrono::microseconds timeo
   connected_ = true;
   link_.emplace(kj::mv(stream), Link::Side::Caller);
   try {
-    enter(places.auth, places.masterUid);
+    enter(places.auth, masterUid(places));
   } catch (const Failure& failure) {
     if (!places.authByMaster || !isAuthMismatch(failure.what())) throw;
-    enter("none", {});
+    enter("none", 0);
   }
 }
 
-void Master::enter(const std::string& auth, std::optional<uid_t> masterUid) {
+void Master::enter(const std::string& auth, uid_t masterUid) {
   prover_ = auth == "none" ? newNoAuth() : newMungeAuth();
   Auth& prover = *prover_;
   session_ = waitFor<wire::OperatorSession::Client>(

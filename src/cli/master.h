@@ -45,7 +45,7 @@ private:
       throw lateFailure();
     }
   }
-  void enter(const std::string& auth, std::optional<uid_t> masterUid);
+  void enter(const std::string& auth, uid_t masterUid);
   Failure unreachable(const std::string& cause) const;
 
   Loop& loop_;

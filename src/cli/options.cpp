@@ -97,7 +97,8 @@ void addJobOptions(CLI::App& command, Options& o) {
   command.add_option("--devices", o.devices, "Its devices, like 0,1 or UUIDs (default: all visible)");
   command.add_option("--backend", o.backend, "How its state moves: cuda, none (default: the node's)");
   command.add_option("--gang", o.gang, "Participants that make one slice; 0: none");
-  command.add_option("--priority", o.priority, "Larger goes first where the policy is priority");
+  command.add_option("--priority", o.priority,
+                     "Larger goes first where the policy is priority; -10000 to 10000");
 }
 
 void addHere(CLI::App& app, Options& o, Raw& raw) {

@@ -1,9 +1,9 @@
 #include "cli/places.h"
 
-#include <pwd.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "cli/failure.h"
 #include "config/address.h"
@@ -41,12 +41,6 @@ std::optional<NodeConfig> nodeConfig(const std::string& path) {
   throw Failure(Exit::BadConfig, all);
 }
 
-std::optional<uid_t> uidOf(const std::string& user) {
-  const passwd* entry = ::getpwnam(user.c_str());  // NOLINT(concurrency-mt-unsafe): one thread
-  if (entry == nullptr) return std::nullopt;
-  return entry->pw_uid;
-}
-
 Place findMaster(const Options& options, const std::optional<NodeConfig>& config) {
   if (!options.master.empty()) return masterAt(options.master, "--master");
   std::string said = environment("TIMESLICE_MASTER");
@@ -81,7 +75,8 @@ Places findPlaces(const Options& options) {
   places.node = findNode(options, config);
   places.auth = !options.auth.empty() ? options.auth : config ? config->auth : "munge";
   places.authByMaster = options.auth.empty() && !config && onThisMachine(places.master.address);
-  if (config) places.masterUid = uidOf(config->masterUser);
+  places.masterUser = config ? config->masterUser : NodeConfig().masterUser;
+  places.masterUserFrom = options.nodeConfig;
   return places;
 }
 

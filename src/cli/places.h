@@ -1,9 +1,6 @@
 // Where the daemons are: by the command line, the environment, the node's configuration, or by default.
 #pragma once
 
-#include <sys/types.h>
-
-#include <optional>
 #include <string>
 
 #include "cli/options.h"
@@ -21,7 +18,8 @@ struct Places {
   std::string auth;                // munge or none
   // Nobody said how, and the master is on this machine: if it wants no proof, none is given.
   bool authByMaster = false;
-  std::optional<uid_t> masterUid;  // whose credential the master must have, where that is configured
+  std::string masterUser;      // whose credential the master must have
+  std::string masterUserFrom;  // the file that says so
 };
 
 // Throws Failure: bad configuration, or an address that is none.

@@ -1,6 +1,8 @@
 // TOML to plain structs: MasterConfig and NodeConfig. Every error says file:line:column.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -30,7 +32,7 @@ struct GroupSection {
   microseconds gangWait = std::chrono::seconds(60);
   microseconds brokenGrace = std::chrono::seconds(30);
   microseconds quiesceDeadline = std::chrono::seconds(30);
-  std::vector<std::string> users;                  // names or uids that may use it; empty: everybody
+  std::vector<uid_t> users;                        // that may use it; empty: everybody
   std::map<std::string, std::string> environment;  // set in the job by the Slurm plugin
 };
 
@@ -43,7 +45,7 @@ struct MasterConfig {
   std::string auth = "munge";                            // munge | none
   bool authNoneAnywhere = false;                         // allow "none" beyond loopback
   std::string logLevel = "info";
-  std::vector<std::string> operators;                    // user names or uids, besides root
+  std::vector<uid_t> operators;                          // besides root
   bool anyGroup = true;                                  // a group that is not configured exists on demand
   microseconds heartbeat = std::chrono::seconds(2);
   microseconds suspectAfter = std::chrono::seconds(10);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/nearest.h"
+#include "config/users.h"
 
 namespace ts {
 namespace {
@@ -162,6 +163,23 @@ void TableReader::texts(std::string_view key, std::vector<std::string>& out) {
     all.push_back(item.as_string()->get());
   }
   out = std::move(all);
+}
+
+void TableReader::users(std::string_view key, std::vector<uid_t>& out) {
+  std::vector<std::string> names;
+  texts(key, names);
+  const toml::node* node = table_.get(key);
+  if (node == nullptr || !node->is_array()) return;
+  out.clear();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (auto uid = uidNamed(names[i])) {
+      out.push_back(*uid);
+      continue;
+    }
+    errors_.add(node->as_array()->get(i)->source(),
+                std::string(key) + " names " + quote(names[i]) +
+                    ", and this machine knows no such user; create it or write a uid");
+  }
 }
 
 void TableReader::textMap(std::string_view key, std::map<std::string, std::string>& out) {

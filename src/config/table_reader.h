@@ -43,6 +43,7 @@ public:
   void duration(std::string_view key, microseconds& out, microseconds min, microseconds max);
   void bytes(std::string_view key, std::uint64_t& out);
   void texts(std::string_view key, std::vector<std::string>& out);
+  void users(std::string_view key, std::vector<uid_t>& out);  // by name or number; may block
   void textMap(std::string_view key, std::map<std::string, std::string>& out);
   const toml::table* table(std::string_view key);
 

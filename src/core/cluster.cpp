@@ -128,6 +128,7 @@ private:
   void route(Instant now, const SliceReported& e, Actions& out) {
     toParticipant(now, e.participant, e, out);
   }
+  void route(Instant now, const GrantReported& e, Actions& out) { toJob(now, e.job, e, out); }
   void route(Instant now, const MemberDied& e, Actions& out) { toMember(now, e.member, e, out); }
   void route(Instant now, const MemberCleared& e, Actions& out) { toMember(now, e.member, e, out); }
   void route(Instant now, const AcquireRequested& e, Actions& out) {

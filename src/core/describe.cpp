@@ -211,6 +211,10 @@ std::string describe(const Event& event, const Names& names) {
           [&](const SliceReported& e) {
             return say("in-slice").id("participant", e.participant).epoch(e.epoch).done();
           },
+          [&](const GrantReported& e) {
+            Line line = say("granted");
+            return line.job(e.job).node(e.node).epoch(e.epoch).devices(e.devices).done();
+          },
           [&](const OrderFinished& e) { return outcomeText(e.operation, e.outcome, names); },
           [&](const OrderOverdue& e) { return say("overdue").op(e.operation).done(); },
           [&](const TimePassed&) { return say("time-passed").done(); },

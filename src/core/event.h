@@ -14,11 +14,13 @@ namespace ts {
 
 enum class OnBroken { Kill, Keep };
 
+// Of a job's priority, either way. More would overflow the places that ageing computes.
+inline constexpr int kMaxPriority = 10'000;
+
 struct JobOptions {
   std::uint32_t gang = 0;  // participants that make one slice; 0: no gang
   int priority = 0;        // larger goes first under the policy `priority`
   OnBroken onBroken = OnBroken::Kill;
-  bool movesByDevice = false;  // backend vmm: a device of a process moves, not the whole process
 };
 
 // Nodes. A report is: NodeJoined, then the facts of its jobs, then NodeReported.
@@ -93,6 +95,15 @@ struct SliceReported {
   Epoch epoch;
 };
 
+// A node re-declares that the slice is recorded there, also when nobody on it is inside any more: other
+// nodes may still have some that are.
+struct GrantReported {
+  JobId job;
+  NodeId node;
+  Epoch epoch;
+  Devices devices;  // of the slice, on this node
+};
+
 // Orders.
 struct OrderFinished {
   OperationId operation;
@@ -119,8 +130,8 @@ struct FaultCleared {
 using Event =
     std::variant<NodeJoined, NodeReported, NodeSuspected, NodeDied, NodeDrained, JobDeclared,
                  JobEnded, ParticipantJoined, ParticipantLeft, MemberSeen, MemberDied, MemberCleared,
-                 AcquireRequested, AcquireCancelled, Yielded, SliceReported, OrderFinished,
-                 OrderOverdue, TimePassed, GroupPaused, JobEvicted, FaultCleared>;
+                 AcquireRequested, AcquireCancelled, Yielded, SliceReported, GrantReported,
+                 OrderFinished, OrderOverdue, TimePassed, GroupPaused, JobEvicted, FaultCleared>;
 
 std::string describe(const Event&);
 std::string describe(const Event&, const Names&);

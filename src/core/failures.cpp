@@ -49,7 +49,11 @@ void Group::orderOverdue(Instant now, const Order& order, Actions& out) {
     if (member != job.members.end()) member->second.overdue = true;
     job.cause = Cause::Overdue;
   }
-  if (order.kind == OrderKind::Quiesce && !std::exchange(job.onNode[order.node].overdue, true)) {
+  bool locks = order.kind == OrderKind::Quiesce || order.kind == OrderKind::Release ||
+               order.kind == OrderKind::Grant;
+  if (locks) ++job.onNode[order.node].overdue;
+  if (order.kind == OrderKind::Prepare) ++job.onNode[order.node].overduePrepares;
+  if (order.kind == OrderKind::Quiesce) {
     Outcome late{.code = Outcome::Code::Failed, .cause = Cause::Overdue};
     moveFailed(s, job, FaultKind::Quiesce, late);
   }
@@ -59,6 +63,8 @@ void Group::orderOverdue(Instant now, const Order& order, Actions& out) {
 // "A refusal changes nothing; bookings dropped; see 'a waiter whose switch was refused'."
 void Group::prepareFinished(Step& s, Job& job, const Order& order, OperationId id, const Outcome& o) {
   OnNode& here = job.onNode[order.node];
+  if (order.overdue) --here.overduePrepares;
+  changed_ |= order.overdue;
   if (here.prepare != id || here.booking != OnNode::Booking::Asked) return;  // stale: was dropped
   if (o.ok()) {
     here.booking = OnNode::Booking::Held;
@@ -77,14 +83,17 @@ void Group::prepareFinished(Step& s, Job& job, const Order& order, OperationId i
 void Group::quiesceFinished(Step& s, Job& job, const Order& order, const Outcome& o) {
   OnNode& here = job.onNode[order.node];
   here.quiescing = false;
-  bool counted = std::exchange(here.overdue, false);
+  bool counted = order.overdue;
+  if (counted) --here.overdue;
   learnAll(s, job, order, o, Residency::Quiet);
   if (counted) changed_ = true;
   if (!o.ok() && o.code != Outcome::Code::Gone && !counted) moveFailed(s, job, FaultKind::Quiesce, o);
 }
 
 void Group::releaseFinished(Step& s, Job& job, const Order& order, const Outcome& o) {
-  job.onNode[order.node].releasing = false;
+  OnNode& here = job.onNode[order.node];
+  here.releasing = false;
+  if (order.overdue) --here.overdue;
   learnAll(s, job, order, o, Residency::Resident);
   changed_ = true;
   job.releaseFailed = !o.ok() && o.code != Outcome::Code::Gone;
@@ -139,6 +148,8 @@ void Group::restoreFinished(Step& s, Job& job, const Order& order, const Outcome
 void Group::grantFinished(Step& s, Job& job, const Order& order, const Outcome& o) {
   OnNode& here = job.onNode[order.node];
   if (here.grants > 0) --here.grants;
+  if (order.overdue) --here.overdue;
+  changed_ |= order.overdue;
   learnAll(s, job, order, o, Residency::Resident);
   if (o.ok()) {
     job.failures = 0;
@@ -259,7 +270,7 @@ void Group::endByPolicy(Step& s, Job& job, Cause why) {
 void Group::kill(Step& s, Job& job, Cause why) {
   if (!job.killed) {
     job.killed = true;
-    job.cause = why;
+    job.killedFor = job.cause = why;
     setRescue(job, false);
     refuseAll(s, job, {Obstacle::Kind::Refuse, why, job.id, job.detail});
   }

@@ -57,7 +57,7 @@ void Group::retryDue(Step& s, Job& job) {
   } else {
     job.retryAt.reset();
   }
-  if (job.killed) kill(s, job, job.cause);
+  if (job.killed) kill(s, job, job.killedFor);
   for (NodeId node : job.named) {
     if (roster_.nodes[node].condemned.count(job.id)) endCondemned(s, job, node);
   }

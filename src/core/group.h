@@ -106,11 +106,9 @@ private:
   void touch(Job&);
   bool settled(const Job&) const;
 
-  // slice.cpp: from acquire to yield
+  // waiting.cpp: from acquire to grant
   void on(Step&, const AcquireRequested&);
   void on(Step&, const AcquireCancelled&);
-  void on(Step&, const Yielded&);
-  void on(Step&, const SliceReported&);
   void askedAgain(Step&, Participant&, const AcquireRequested&);
   void wait(Participant&, Instant now);
   void admitLate(Step&);
@@ -121,6 +119,11 @@ private:
   void unlistWaiter(Job&);
   void pin(Job&, bool on);
   bool freeNow(Job&, Instant now) const;
+
+  // slice.cpp: from grant to yield
+  void on(Step&, const Yielded&);
+  void on(Step&, const SliceReported&);
+  void on(Step&, const GrantReported&);
   void grant(Step&, Job&);
   void giveGrant(Step&, Job&, NodeId, std::vector<RequestId>, Duration waited, const Switch&);
   void grantAgain(Step&, Job&);
@@ -134,8 +137,10 @@ private:
   void standsStill(Step&, Job&);
   void askHolders(Step&);
   void askToYield(Step&, Job&);
-  bool outranked(const Job&, Epoch) const;
+  static bool outranked(const std::vector<DeviceState*>&, Epoch);
+  bool findSlice(Step&, Job&, NodeId, Epoch, const std::vector<DeviceState*>&);
   void joinSlice(Participant&);
+  void addToSlice(Job&, const Devices&);
   void joinReported(Participant&);
 
   // plan.cpp: which switches are due

@@ -71,7 +71,8 @@ struct OnNode {
   std::uint32_t grants = 0;  // Grant orders under way
   bool quiescing = false;
   bool releasing = false;
-  bool overdue = false;
+  std::uint32_t overdue = 0;          // of the calls that stop the job or let it go
+  std::uint32_t overduePrepares = 0;  // of its own switch
   Booking booking = Booking::None;
   OperationId prepare{};
   Booked booked;
@@ -144,13 +145,13 @@ struct Job {
   std::string detail;
   Cause told = Cause::None;   // of the last notice, so that it is said once
   std::optional<Instant> retryAt;
-  std::optional<Instant> sinceBroken;
   std::uint32_t failures = 0;  // in a row, of moving it
   std::uint32_t refusals = 0;  // in a row, of its prepares
   std::optional<Instant> holdTimer, gangTimer, brokenTimer, retryTimer;
   bool broken = false;
   bool evicted = false;
   bool killed = false;
+  Cause killedFor = Cause::None;  // `cause` may speak of a later failure
 
   // Marks of the derivation under way.
   std::uint64_t plannedIn = 0;  // the number of the derivation that gave it a part in a switch

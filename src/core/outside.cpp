@@ -6,10 +6,12 @@
 
 namespace ts {
 
-// A report begins: what it does not name again is gone.
-void Group::on(Step&, const NodeJoined& e) {
+// A report begins: what it does not name again is gone. Bookings are only in the memory of a daemon, and
+// this may be a new one: nothing is saved on one before it has been asked for again.
+void Group::on(Step& s, const NodeJoined& e) {
   for (auto& [jobId, job] : roster_.nodes[e.node].jobs) {
     if (job->group != this) continue;
+    if (job->onNode.count(e.node)) dropBooking(s, *job, e.node);
     for (auto& [id, m] : job->members) m.reported &= m.node != e.node;
     for (auto& [id, p] : job->participants) {
       if (p.node == e.node) p.reported = p.standReported = false;
@@ -24,7 +26,7 @@ void Group::on(Step& s, const NodeReported& e) {
   }
   for (Job* job : here) {
     dropUnreported(s, *job, e.node);
-    if (job->killed) killOn(s, *job, e.node, job->cause);
+    if (job->killed) killOn(s, *job, e.node, job->killedFor);
     if (job->slice) endIfOver(s, *job);
   }
   for (JobId id : roster_.nodes[e.node].condemned) {

@@ -183,6 +183,11 @@ Group::Obstacle Group::ownObstacle(const Job& job, Instant now) const {
       if (away) return held(Cause::Outside, "a job of another group is where it was saved");
     }
   }
+  for (const auto& [node, here] : job.onNode) {
+    if (here.overdue > 0 || here.overduePrepares > 0) {
+      return held(Cause::Overdue, "a call on node " + number(node));
+    }
+  }
   if (job.retryAt && now < *job.retryAt && !job.moving()) return held(job.cause, job.detail);
   return {};
 }
@@ -225,7 +230,7 @@ Group::Obstacle Group::outObstacle(const Job& out, const Job& incoming,
     }
   }
   for (const auto& [node, here] : out.onNode) {
-    if (here.overdue) return held(Cause::Overdue, "a call on node " + number(node));
+    if (here.overdue > 0) return held(Cause::Overdue, "a call on node " + number(node));
     if (here.locking() && !roster_.up(node)) {
       return held(Cause::NodeSuspect, "node " + number(node));
     }

@@ -2,20 +2,10 @@
 
 #include <algorithm>
 
-#include "master/users.h"
+#include "config/name.h"
 
 namespace ts {
 namespace {
-
-constexpr std::size_t kMaxName = 63;
-
-// What ends up in logs, in paths on nodes and on a person's command line.
-bool isName(std::string_view name) {
-  constexpr std::string_view allowed =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+@:,=";
-  return !name.empty() && name.size() <= kMaxName &&
-         name.find_first_not_of(allowed) == std::string_view::npos;
-}
 
 Outcome refused(Cause cause, std::string detail) {
   return {.code = Outcome::Code::Refused, .cause = cause, .detail = std::move(detail)};
@@ -33,12 +23,12 @@ Outcome checkDevices(const NodeRecord& node, wire::Participant::Reader participa
 Outcome checkNames(const JobName& name) {
   if (isName(name.group) && isName(name.name)) return {};
   return refused(Cause::UnknownGroup, "\"" + name.group + "/" + name.name +
-                                          "\" is no name: 1 to 63 of [A-Za-z0-9._-+@:,=] each");
+                                          "\" is no name: 1 to 63 of [A-Za-z0-9._-] each");
 }
 
 Outcome checkUser(const Shell& shell, const JobName& name, uid_t uid) {
   const auto& users = shell.section(name.group).users;
-  if (uid == 0 || users.empty() || contains(users, uid)) return {};
+  if (uid == 0 || users.empty() || std::ranges::count(users, uid) > 0) return {};
   return refused(Cause::Forbidden, "uid " + std::to_string(uid) + " may not use group \"" +
                                        name.group + "\"; see its `users` in master.toml");
 }
@@ -63,10 +53,18 @@ Outcome checkJob(const JobRecord& job, wire::JobSpec::Reader spec) {
   return {};
 }
 
+Outcome checkPriority(std::int32_t priority) {
+  if (priority >= -kMaxPriority && priority <= kMaxPriority) return {};
+  return refused(Cause::Unsupported, "priority " + std::to_string(priority) + " is out of range: " +
+                                         std::to_string(-kMaxPriority) + " to " +
+                                         std::to_string(kMaxPriority));
+}
+
 Outcome check(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
               wire::Participant::Reader participant) {
   JobName name = fromWire(spec.getKey());
   if (Outcome o = checkNames(name); !o.ok()) return o;
+  if (Outcome o = checkPriority(spec.getPriority()); !o.ok()) return o;
   if (Outcome o = checkUser(shell, name, spec.getUid()); !o.ok()) return o;
   if (Outcome o = checkDevices(node, participant); !o.ok()) return o;
   if (shell.directory().findParticipant(node, participant.getId()) != nullptr)

@@ -9,6 +9,11 @@ Instant monotonicNow() {
       std::chrono::steady_clock::now().time_since_epoch()));
 }
 
+std::uint64_t unixNowUs() {
+  auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::uint64_t(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
 namespace {
 
 kj::TimePoint kjTime(Instant at) {

@@ -3,6 +3,7 @@
 
 #include <kj/timer.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 
@@ -12,6 +13,9 @@ namespace ts {
 
 // The time of the core: that of the monotonic clock, and of KJ's timers.
 Instant monotonicNow();
+
+// The time of people: of the history and of nodes last seen.
+std::uint64_t unixNowUs();
 
 class Alarm {
 public:

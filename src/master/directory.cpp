@@ -87,12 +87,26 @@ void Directory::remove(JobRecord& job) {
   jobs_.erase(job.id);
 }
 
-void Directory::place(JobRecord& job, NodeRecord& node) {
-  if (node.jobs.try_emplace(job.id, &job).second) ++job.nodes;
+bool Directory::place(JobRecord& job, NodeRecord& node) {
+  if (!node.jobs.try_emplace(job.id, &job).second) return false;
+  job.on.insert(node.id);
+  if (job.on.size() + job.named.size() > 1) tellNodes(job);
+  return true;
 }
 
 void Directory::unplace(JobRecord& job, NodeRecord& node) {
-  if (node.jobs.erase(job.id) != 0) --job.nodes;
+  if (node.jobs.erase(job.id) == 0) return;
+  job.on.erase(node.id);
+  job.named.erase(node.id);
+  if (!job.on.empty()) tellNodes(job);
+}
+
+std::set<std::string> Directory::nodesOf(const JobRecord& job) {
+  std::set<std::string> names;
+  for (NodeId id : job.on) names.insert(node(id).name);
+  for (NodeId id : job.named)
+    if (node(id).state == NodeState::Named) names.insert(node(id).name);
+  return names;
 }
 
 // What nodes number themselves. ------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/event.h"
@@ -67,7 +68,8 @@ struct JobRecord {
   JobName name;
   uid_t uid = 0;
   JobOptions options;
-  std::uint32_t nodes = 0;  // that have something of it
+  std::set<NodeId> on;      // that have something of it
+  std::set<NodeId> named;   // that reports of others said so of
   std::uint32_t participants = 0;
   std::uint32_t members = 0;
   Epoch epoch;              // of its last grant
@@ -120,9 +122,16 @@ public:
   void remove(JobRecord& job);
   const std::unordered_map<JobId, JobRecord>& jobs() const { return jobs_; }
 
-  // A node has something of the job. Both are idempotent.
-  void place(JobRecord& job, NodeRecord& node);
+  // A node has something of the job: true when that is new. Both are idempotent.
+  bool place(JobRecord& job, NodeRecord& node);
   void unplace(JobRecord& job, NodeRecord& node);
+  // Where the job is, by names: nodes that have told so, and those that others name and that have not
+  // been heard yet.
+  std::set<std::string> nodesOf(const JobRecord& job);
+  // Nodes of the job are to be told where else it is; whose turn that is, once.
+  void tellNodes(const JobRecord& job) { untold_.push_back(job.id); }
+  bool hasUntold() const { return !untold_.empty(); }
+  std::vector<JobId> takeUntold() { return std::exchange(untold_, {}); }
 
   ParticipantRecord* findParticipant(NodeRecord& node, std::uint64_t local);
   ParticipantRecord* find(ParticipantId id);
@@ -155,6 +164,7 @@ private:
   std::unordered_map<ParticipantId, ParticipantRecord> participants_;
   std::unordered_map<MemberId, MemberRecord> members_;
   std::unordered_map<RequestId, RequestRecord> requests_;
+  std::vector<JobId> untold_;
   std::uint32_t lastJob_ = 0;
   std::uint64_t lastParticipant_ = 0;
   std::uint64_t lastMember_ = 0;

@@ -123,6 +123,11 @@ void EventLog::say(const Notice& notice) {
   if (!log_.enabled(level)) return;
   Line said(text(notice.kind));
   if (notice.job != JobId{}) addJob(said, notice.job, "job");
+  if (notice.fault != FaultKind::None) said.add("fault", text(notice.fault));
+  if (notice.kind == Notice::Kind::JoinRefused && notice.cause == Cause::DeviceOwned) {
+    addNode(said, notice.node);
+    said.add("owner", directory_.name(notice.group));
+  }
   if (notice.cause != Cause::None) said.add("cause", text(notice.cause));
   if (!notice.detail.empty()) said.add("detail", notice.detail);
   switch (level) {

@@ -1,5 +1,8 @@
 #include "master/follower.h"
 
+#include "log/log.h"
+#include "wire/greet.h"
+
 namespace ts {
 
 Follower::Follower(History& history, std::uint64_t sinceUs, wire::EventSink::Client sink,
@@ -20,7 +23,7 @@ Follower::~Follower() noexcept(false) {
 
 void Follower::wake() {
   if (sink_ == nullptr) return;
-  if (tooFarBehind()) return drop();
+  if (tooFarBehind()) return drop("this reader was too far behind");
   if (!busy_) pump();
 }
 
@@ -53,7 +56,7 @@ kj::Promise<void> Follower::sendStored(std::vector<EventRow> rows, std::size_t a
 
 void Follower::pump() {
   if (sink_ == nullptr) return;
-  if (tooFarBehind()) return drop();
+  if (tooFarBehind()) return drop("this reader was too far behind");
   const EventRow* row = history_.next(fromUs_);
   while (row != nullptr && filter_ && !filter_(row->text)) row = history_.next(row->unixUs + 1);
   if (row == nullptr) return caughtUp();
@@ -88,15 +91,21 @@ kj::Promise<void> Follower::send(const EventRow& row) {
   return kj::READY_NOW;
 }
 
-void Follower::drop() {
-  auto last = send({history_.begin(), "dropped reason=\"this reader was too far behind\""});
+void Follower::drop(const std::string& reason) {
+  filter_ = nullptr;
+  auto last = send({history_.begin(), Line("dropped").add("reason", reason).text()});
   sink_ = nullptr;
   tasks_.add(kj::mv(last));
 }
 
-// The reader is gone, or does not want any more.
-void Follower::taskFailed(kj::Exception&&) {
-  sink_ = nullptr;
+// The reader is gone, or does not want any more; or else the store has failed, and it is told so.
+void Follower::taskFailed(kj::Exception&& exception) {
+  if (sink_ == nullptr) return;
+  if (exception.getType() == kj::Exception::Type::DISCONNECTED || !inStore_) {
+    sink_ = nullptr;
+    return;
+  }
+  drop("the past cannot be read: " + sentenceOf(exception));
 }
 
 }  // namespace ts

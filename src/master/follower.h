@@ -21,7 +21,7 @@ private:
   bool tooFarBehind() const { return !inStore_ && history_.evictedUs_ >= fromUs_; }
   kj::Promise<void> send(const EventRow& row);
   void caughtUp();
-  void drop();
+  void drop(const std::string& reason);
   void taskFailed(kj::Exception&& exception) override;
 
   static constexpr std::size_t kPage = 1000;

@@ -1,22 +1,17 @@
 #include "master/history.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
+#include "master/alarm.h"
 #include "master/follower.h"
+#include "wire/greet.h"
 
 namespace ts {
 namespace {
 
 // What a stopped disk may keep in memory, in lines.
 constexpr std::size_t kMaxUnstored = 100'000;
-
-std::uint64_t unixNowUs() {
-  return std::uint64_t(std::chrono::duration_cast<std::chrono::microseconds>(
-                           std::chrono::system_clock::now().time_since_epoch())
-                           .count());
-}
 
 }  // namespace
 
@@ -49,10 +44,11 @@ kj::Promise<void> History::store() {
         store.append(*rows);
         return 0;
       })
-      .then([this](int) { storing_ = false; },
-            [this, rows](kj::Exception&&) {
+      .then([this](int) { storing_ = failing_ = false; },
+            [this, rows](kj::Exception&& e) {
               storing_ = false;
               lost_ += rows->size();
+              if (!std::exchange(failing_, true)) untoldTrouble_ = sentenceOf(e);
             });
 }
 

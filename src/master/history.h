@@ -8,6 +8,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reactor/workers.h"
@@ -27,11 +28,12 @@ public:
 
   void add(const std::string& line);
   // Hands what is not stored yet to a worker. Resolves when it is on its way to the disk, or lost to an
-  // error, which `lost()` counts.
+  // error, which `lost()` counts and `takeTrouble()` tells.
   kj::Promise<void> store();
   // At the end of the process: waits for the disk.
   void storeNow();
   std::uint64_t lost() const { return lost_; }
+  std::string takeTrouble() { return std::exchange(untoldTrouble_, {}); }  // once until it works again
 
   using Filter = std::function<bool(const std::string& line)>;
   // Past lines from `sinceUs` on, then new ones as they come. Dropping the handle ends it. A reader
@@ -55,6 +57,8 @@ private:
   std::uint64_t evictedUs_ = 0;  // the newest line that memory has no longer
   std::uint64_t lost_ = 0;
   bool storing_ = false;
+  bool failing_ = false;
+  std::string untoldTrouble_;
   std::set<Follower*> followers_;
 };
 

@@ -15,6 +15,7 @@ public:
 private:
   kj::Promise<void> round();
   void buryTheDead();
+  void tellTrouble();
   void taskFailed(kj::Exception&& exception) override;
 
   kj::Timer& timer_;

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "master/alarm.h"
+#include "reactor/stale_socket.h"
 #include "wire/link.h"
 
 namespace ts {
@@ -54,18 +55,6 @@ kj::AutoCloseFd newUnixSocket() {
   int fd;
   KJ_SYSCALL(fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return kj::AutoCloseFd(fd);
-}
-
-// A socket that nobody listens on was left by a master that is gone.
-void clearStale(const std::string& path) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return;
-  if (!S_ISSOCK(info.st_mode)) kj::throwFatalException(sentence(path + " is there and no socket"));
-  auto fd = newUnixSocket();
-  auto address = unixAddress(path);
-  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0)
-    kj::throwFatalException(sentence("another tsmasterd listens on " + path));
-  ::unlink(path.c_str());
 }
 
 }  // namespace
@@ -143,7 +132,7 @@ std::string Listeners::tcp(const std::string& address, kj::WaitScope& scope) {
 }
 
 std::string Listeners::unixSocket(const std::string& path) {
-  clearStale(path);
+  removeStaleSocket(path, SOCK_STREAM);
   auto fd = newUnixSocket();
   auto address = unixAddress(path);
   // Everybody may connect: what they may do follows from who they are. The mode is that from the start.

@@ -74,11 +74,15 @@ std::unique_ptr<HttpServer> serveHttp(LibeventPort& port, Master& master, const 
 }
 
 kj::Promise<void> reloadForever(Signal& hangUp, MasterConfig& config, const std::string& path,
-                                Master& master) {
-  return hangUp.next().then([&hangUp, &config, &path, &master] {
-    if (reload(config, path, master.events.log())) master.shell.configureAgain();
-    return reloadForever(hangUp, config, path, master);
-  });
+                                Master& master, Workers& workers) {
+  return hangUp.next()
+      .then([&path, &workers] {
+        return workers.call<Loaded<MasterConfig>>([path] { return loadMasterConfig(path); });
+      })
+      .then([&hangUp, &config, &path, &master, &workers](Loaded<MasterConfig> loaded) {
+        if (reload(config, std::move(loaded), path, master.events.log())) master.shell.configureAgain();
+        return reloadForever(hangUp, config, path, master, workers);
+      });
 }
 
 int serve(const Options& options, MasterConfig& config, Log& log) {
@@ -102,8 +106,12 @@ int serve(const Options& options, MasterConfig& config, Log& log) {
                .add("generation", std::uint64_t(master.life.generation().number)));
   said.publish(options.announce);
 
-  auto reloads = reloadForever(hangUp, config, options.config, master);
-  terminate.next().exclusiveJoin(interrupt.next()).exclusiveJoin(kj::mv(reloads)).wait(scope);
+  auto reloads = reloadForever(hangUp, config, options.config, master, workers);
+  terminate.next()
+      .exclusiveJoin(interrupt.next())
+      .exclusiveJoin(kj::mv(reloads))
+      .exclusiveJoin(master.shell.whenBroken())
+      .wait(scope);
   log.info(Line("stopping"));
   if (!config.socket.empty()) std::filesystem::remove(config.socket);
   master.history.storeNow();

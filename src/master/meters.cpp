@@ -52,6 +52,8 @@ void Meters::count(const Notice& notice) {
   Instant now = monotonicNow();
   switch (notice.kind) {
     case Notice::Kind::SliceEnded:
+      // Of a slice that an earlier master has granted only the node knows since when.
+      if (job->grantedAt == Instant{}) break;
       group(job->group).holds.observe(seconds(now - job->grantedAt));
       break;
     case Notice::Kind::SwitchStarted: job->switchSince = now; break;

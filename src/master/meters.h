@@ -14,6 +14,8 @@ class Meters {
 public:
   Meters(Metrics& metrics, Directory& directory);
 
+  // Another life of the master: groups are numbered anew.
+  void begun() { groups_.clear(); }
   void ordered(const Action& action);  // before it is obeyed
   void ended(std::string_view verb, const Outcome& outcome, Duration took);
 

@@ -2,8 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "master/status.h"
-#include "master/users.h"
 #include "wire/greet.h"
 
 namespace ts {
@@ -26,7 +27,7 @@ kj::Promise<void> answer(Results results, const Outcome& outcome) {
 }  // namespace
 
 wire::OperatorSession::Client Operators::open(std::optional<uid_t> uid) {
-  bool all = !uid || *uid == 0 || *uid == ::geteuid() || contains(shell_.config().operators, *uid);
+  bool all = !uid || *uid == 0 || *uid == ::geteuid() || std::ranges::count(shell_.config().operators, *uid) > 0;
   return kj::heap<OperatorSession>(*this, Actor{uid, all});
 }
 

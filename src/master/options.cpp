@@ -21,8 +21,9 @@ usage: tsmasterd [--config FILE] [--announce FILE]
   --version         print the version
   --help            print this
 
-signals: TERM and INT end it, HUP reads the configuration again (groups, operators, log_level,
-         heartbeat, suspect_after, dead_after; the rest needs a restart).
+signals: TERM and INT end it, HUP reads the configuration again (groups, defaults, any_group,
+         operators, log_level, heartbeat, suspect_after, dead_after, recovery_grace; the rest needs a
+         restart).
 exit codes: 0 fine, 1 failed, 2 wrong usage, 78 wrong configuration.
 
 examples:

@@ -1,5 +1,6 @@
 #include "master/order_request.h"
 
+#include "core/describe.h"
 #include "master/node_link.h"
 
 namespace ts {
@@ -96,7 +97,7 @@ public:
   kj::Promise<Outcome> operator()(const Kill& o) {
     auto request = daemon_.killRequest(room(8));
     fill(request.initOrder(), o);
-    request.setWhy(kj::str("the master ordered it: cause ", unsigned(o.why)));
+    request.setWhy(kj::str("the master ordered it: ", text(o.why)));
     return answer(request, o);
   }
 

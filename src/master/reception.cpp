@@ -1,8 +1,8 @@
 #include "master/reception.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "master/alarm.h"
 #include "master/report.h"
 #include "wire/greet.h"
 
@@ -19,11 +19,6 @@ void checkName(const std::string& name) {
 
 // A node that has not been seen for so long is not expected back.
 constexpr std::uint64_t kExpectedForUs = 30ull * 24 * 3600 * 1'000'000;
-
-std::uint64_t unixNowUs() {
-  auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::uint64_t(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
-}
 
 }  // namespace
 

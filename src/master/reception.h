@@ -20,7 +20,7 @@ public:
   // Nodes of the store that have not come yet are shown, as named.
   void expectKnown();
 
-  // Takes the node in. OrderBook go to it only after the answer to enterNode has left: a node obeys
+  // Takes the node in. Orders go to it only after the answer to enterNode has left: a node obeys
   // nobody whose generation it has not noted. `hangUp` ends the node's connection.
   void enter(EnterNode context, std::string address,
              std::function<void(std::string why)> hangUp);

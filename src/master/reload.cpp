@@ -12,8 +12,7 @@ void keep(const T& ours, T& theirs, const char* key, Log& log) {
 
 }  // namespace
 
-bool reload(MasterConfig& config, const std::string& path, Log& log) {
-  auto loaded = loadMasterConfig(path);
+bool reload(MasterConfig& config, Loaded<MasterConfig> loaded, const std::string& path, Log& log) {
   for (const ConfigError& error : loaded.errors)
     log.error(Line("bad-config").add("kept", "the configuration as it was").add("why", error.text));
   if (!loaded.ok()) return false;

@@ -1,6 +1,8 @@
 #include "master/report.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <unordered_set>
 
 #include "master/admission.h"
@@ -37,13 +39,26 @@ private:
   }
 
   void takeJob(wire::JobReport::Reader report) {
-    std::vector<NodeId> nodes{node_.id};
-    for (auto name : report.getNodes()) nodes.push_back(shell_.directory().node(text(name)).id);
-    JobRecord& job = declared(shell_, report.getSpec(), std::move(nodes));
-    shell_.directory().place(job, node_);
+    Directory& directory = shell_.directory();
+    std::set<std::string> told{node_.name};
+    for (auto name : report.getNodes()) told.insert(text(name));
+    std::vector<NodeId> nodes;
+    for (const std::string& name : told) nodes.push_back(directory.node(name).id);
+    JobRecord& job = declared(shell_, report.getSpec(), nodes);
+    job.named.insert(nodes.begin(), nodes.end());
+    directory.place(job, node_);
+    if (directory.nodesOf(job) != told) directory.tellNodes(job);
     jobs_.insert(job.id);
+    takeGrant(job, report);
     for (auto participant : report.getParticipants()) takeParticipant(job, participant);
     for (auto fact : report.getMembers()) takeMember(job, fact);
+  }
+
+  // Before its participants: one of them may still be in an older slice, for all it knows.
+  void takeGrant(JobRecord& job, wire::JobReport::Reader report) {
+    if (!report.getGranted()) return;
+    shell_.feed(GrantReported{job.id, node_.id, fromWire(report.getEpoch()),
+                              devicesFromWire(report.getGrantedDevices(), node_.id)});
   }
 
   void takeParticipant(JobRecord& job, wire::Participant::Reader report) {

@@ -1,5 +1,8 @@
 #include "master/shell.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "master/facts.h"
 #include "master/node_link.h"
 
@@ -31,6 +34,14 @@ void sendRefusal(NodeLink& link, std::uint64_t request, const Refuse& refusal,
   link.keep(call.send().ignoreResult());
 }
 
+void sendNodes(NodeLink& link, const JobName& job, const std::vector<std::string>& names) {
+  auto call = link.daemon().spansRequest();
+  toWire(job, call.initKey());
+  auto list = call.initNodes(unsigned(names.size()));
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, names[i]);
+  link.keep(call.send().ignoreResult());
+}
+
 }  // namespace
 
 Shell::Shell(kj::Timer& timer, const MasterConfig& config, Directory& directory, EventLog& events,
@@ -51,6 +62,7 @@ void Shell::begin(Generation generation, bool recovering) {
   for (NodeRecord* node : directory_.nodes())
     if (node->link != nullptr) node->link->retire("this master begins a new generation");
   orders_.clear();
+  meters_.begun();
   pending_.clear();
   directory_ = Directory();
   generation_ = generation;
@@ -68,17 +80,41 @@ void Shell::feed(Event event) {
     return;
   }
   stepping_ = true;
+  KJ_DEFER(stepping_ = false);
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { stepAll(std::move(event)); })) {
+    stopped_ = true;
+    broken_.fulfiller->reject(kj::cp(*e));
+    kj::throwFatalException(kj::mv(*e));
+  }
+  if (auto wake = cluster_.nextWake()) alarm_.noLaterThan(*wake);
+}
+
+void Shell::stepAll(Event event) {
   step(event);
   while (!pending_.empty()) {
     Event next = std::move(pending_.front());
     pending_.pop_front();
     step(next);
   }
-  stepping_ = false;
-  if (auto wake = cluster_.nextWake()) alarm_.noLaterThan(*wake);
+}
+
+// Before anything is ordered that depends on it.
+void Shell::tellNodes() {
+  for (JobId id : directory_.takeUntold()) {
+    auto* job = directory_.find(id);
+    if (job == nullptr) continue;  // has ended
+    std::vector<std::string> names;
+    std::ranges::copy(directory_.nodesOf(*job), std::back_inserter(names));
+    for (NodeId node : job->on) {
+      auto* link = directory_.node(node).link;
+      if (link == nullptr) continue;  // its next report is compared
+      link->whenOpen([link, name = job->name, names] { sendNodes(*link, name, names); });
+    }
+  }
 }
 
 void Shell::step(const Event& event) {
+  if (directory_.hasUntold()) tellNodes();
   events_.happened(event);
   out_.clear();
   cluster_.step(now(), event, out_);
@@ -96,7 +132,7 @@ void Shell::wakeUp() {
   feed(TimePassed{});
 }
 
-// Actions. OrderBook go to orders_; these have no outcome. ------------------------------------------
+// Actions. Orders go to orders_; these have no outcome. ------------------------------------------
 
 void Shell::obey(Refuse& refusal) {
   auto* request = directory_.find(refusal.request);
@@ -200,7 +236,7 @@ void Shell::cleared(MemberRecord& member) {
 void Shell::endedOn(NodeRecord& node, JobRecord& job) {
   endProcesses(node, job);
   directory_.unplace(job, node);
-  if (job.nodes != 0) return;
+  if (!job.on.empty()) return;
   feed(JobEnded{job.id});
   directory_.remove(job);
 }

@@ -27,6 +27,9 @@ public:
   void begin(Generation generation, bool recovering);
   const Generation& generation() const { return generation_; }
 
+  // Fails when an event could not be taken: what the core knows from then on is not to be trusted.
+  kj::Promise<void> whenBroken() { return kj::mv(broken_.promise); }
+
   // From here on nothing is fed: connections end, nobody is suspect for it.
   void stop() { stopped_ = true; }
 
@@ -62,7 +65,9 @@ public:
   void endedOn(NodeRecord& node, JobRecord& job);
 
 private:
+  void stepAll(Event event);
   void step(const Event& event);
+  void tellNodes();
   void obey(Action& action);
   void obey(Refuse& refusal);
   void obey(AskToYield& ask);
@@ -88,6 +93,7 @@ private:
   std::deque<Event> pending_;
   bool stepping_ = false;
   bool stopped_ = false;
+  kj::PromiseFulfillerPair<void> broken_ = kj::newPromiseAndFulfiller<void>();
   Actions out_;
   Alarm alarm_;
 };

@@ -142,6 +142,14 @@ public:
     orders_.parts_.participants.askToYield(fromWire(p.getKey()), fromWire(p.getEpoch()));
     return kj::READY_NOW;
   }
+  kj::Promise<void> spans(SpansContext context) override {
+    checkCurrent();
+    auto p = context.getParams();
+    std::set<std::string> nodes;
+    for (auto name : p.getNodes()) nodes.insert(text(name));
+    orders_.parts_.registry.setNodes(fromWire(p.getKey()), std::move(nodes));
+    return kj::READY_NOW;
+  }
   kj::Promise<void> heartbeat(HeartbeatContext) override {
     checkCurrent();
     return kj::READY_NOW;

@@ -26,6 +26,16 @@ std::vector<const Participant*> known(const Job& job, const Registry& registry) 
   return out;
 }
 
+// Our own name first: the master's word may be older than its knowledge of us.
+void setNodes(const std::string& node, const Job& job, wire::JobReport::Builder out) {
+  auto others = job.nodes;
+  others.erase(node);
+  auto list = out.initNodes(unsigned(others.size() + 1));
+  list.set(0, node);
+  unsigned i = 1;
+  for (const auto& other : others) list.set(i++, other);
+}
+
 void setJob(const std::string& node, const Job& job, const Registry& registry,
             wire::JobReport::Builder out) {
   toWire(job.spec, out.initSpec());
@@ -35,9 +45,11 @@ void setJob(const std::string& node, const Job& job, const Registry& registry,
   auto members = out.initMembers(unsigned(job.members.size()));
   unsigned i = 0;
   for (auto id : job.members) toWire(registry.members().at(id), members[i++]);
+  setNodes(node, job, out);
   out.setGranted(job.grant.has_value());
-  if (job.grant) toWire(job.grant->epoch, out.initEpoch());
-  out.initNodes(1).set(0, node);
+  if (!job.grant) return;
+  toWire(job.grant->epoch, out.initEpoch());
+  setDevices(job.grant->devices, out.initGrantedDevices(unsigned(job.grant->devices.size())));
 }
 
 bool isKnown(const Job& job, const Registry& registry) {

@@ -1,7 +1,6 @@
 // tsnoded: the daemon of one node. Wires everything together; every decision is elsewhere.
 #include <kj/debug.h>
 #include <kj/exception.h>
-#include <pwd.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "backend/none_backend.h"
 #include "config/address.h"
 #include "config/config.h"
+#include "config/users.h"
 #include "device/inventory.h"
 #include "metrics/http_server.h"
 #include "node/arguments.h"
@@ -39,11 +39,6 @@ void raiseDescriptorLimit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-std::optional<uid_t> uidOf(const std::string& user) {
-  const passwd* entry = user.empty() ? nullptr : ::getpwnam(user.c_str());
-  return entry ? std::optional(entry->pw_uid) : std::nullopt;
 }
 
 std::unique_ptr<Inventory> openInventory(const NodeConfig& config, const std::string& name) {
@@ -141,7 +136,7 @@ void stop(Node& node, const NodeConfig& config, kj::Timer& timer, Log& log, kj::
   node.stop().exclusiveJoin(kj::mv(late)).wait(scope);
 }
 
-int serve(NodeConfig config, const Arguments& arguments) {
+int serve(NodeConfig config, const Arguments& arguments, uid_t masterUid) {
   bool known = false;
   Log log(parseLevel(config.logLevel, known));
   raiseDescriptorLimit();
@@ -173,7 +168,7 @@ int serve(NodeConfig config, const Arguments& arguments) {
              .inventory = *inventory,
              .backends = backends.byName(),
              .auth = *auth,
-             .masterUid = uidOf(config.masterUser),
+             .masterUid = masterUid,
              .log = log,
              .version = TIMESLICE_VERSION},
             journal);
@@ -205,8 +200,14 @@ int main(int argc, char** argv) {
     std::cout << arguments.config << ": fine\n";
     return 0;
   }
+  auto masterUid = uidNamed(config.value.masterUser);
+  if (!masterUid && config.value.auth == "munge") {
+    std::cerr << unknownMasterUser(config.value.masterUser, arguments.config) << "\n";
+    return kExitConfig;
+  }
   int result = kExitFailed;
-  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { result = serve(config.value, arguments); })) {
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions(
+                      [&] { result = serve(config.value, arguments, masterUid.value_or(0)); })) {
     std::cerr << "tsnoded: " << sentenceOf(*e) << "\n";
     return kExitFailed;
   }

@@ -20,7 +20,7 @@ namespace ts::node {
 struct MasterLinkConfig {
   std::string node;    // our name
   std::string master;  // "HOST:PORT"; "": none, and none will be looked for
-  std::optional<uid_t> masterUid;
+  uid_t masterUid = 0;  // whose credential it must have, with auth "munge"
   kj::Duration retryFirst = 50 * kj::MILLISECONDS;
   kj::Duration retryCap = 5 * kj::SECONDS;
   kj::Duration attemptLimit = 10 * kj::SECONDS;

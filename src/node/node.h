@@ -25,7 +25,7 @@ public:
     Inventory& inventory;
     Backends backends;  // and "turns", which needs none
     Auth& auth;
-    std::optional<uid_t> masterUid;
+    uid_t masterUid = 0;
     Log& log;
     std::string version;
     kj::Duration reconnectGrace = 5 * kj::SECONDS;

@@ -89,6 +89,11 @@ public:
     for (auto n = number(); n > 0; --n) out.push_back(as<std::uint32_t>());
     return out;
   }
+  std::set<std::string> words() {
+    std::set<std::string> out;
+    for (std::string word; in_ >> word;) out.insert(word);
+    return out;
+  }
   DeviceBytes bytes() {
     DeviceBytes out;
     for (auto n = number(); n > 0; --n) {
@@ -217,5 +222,12 @@ std::uint64_t decodeNumber(std::string_view text) {
   if (error != std::errc{} || end != text.data() + text.size()) notANumber(text);
   return value;
 }
+std::string encode(const std::set<std::string>& nodes) {
+  Fields out;
+  for (const auto& node : nodes) out.put(node);
+  return out.out();
+}
+
+std::set<std::string> decodeNodes(const std::string& text) { return Fields(text).words(); }
 
 }  // namespace ts::node

@@ -21,5 +21,7 @@ Grant decodeGrant(const std::string& text);
 std::string encode(const Identity& process, const DeviceBytes& bytes);
 std::pair<Identity, DeviceBytes> decodeByHand(const std::string& text);
 std::uint64_t decodeNumber(std::string_view text);
+std::string encode(const std::set<std::string>& nodes);
+std::set<std::string> decodeNodes(const std::string& text);
 
 }  // namespace ts::node

@@ -15,6 +15,7 @@ constexpr std::uint64_t kIdsAtOnce = 4096;  // reserved by one record
 
 std::string jobRecord(const JobName& job) { return "job/" + text(job); }
 std::string grantRecord(const JobName& job) { return "grant/" + text(job); }
+std::string nodesRecord(const JobName& job) { return "nodes/" + text(job); }
 std::string participantRecord(ParticipantId id) {
   return "participant/" + std::to_string(std::uint64_t(id));
 }
@@ -23,6 +24,13 @@ std::string byHandRecord(const Identity& process) {
   return "by-hand/" + std::to_string(process.pid) + "/" + std::to_string(process.startTime);
 }
 std::string epochRecord(std::uint32_t device) { return "epoch/" + std::to_string(device); }
+
+// Of what follows the kind in a record's name.
+JobName jobIn(const std::string& rest) {
+  auto slash = rest.find('/');
+  if (slash == std::string::npos) throw std::invalid_argument("it names no job");
+  return {rest.substr(0, slash), rest.substr(slash + 1)};
+}
 
 }  // namespace
 
@@ -69,12 +77,11 @@ void Registry::load() {
     members_[m.id] = m;
   });
   records_.each("grant/", [&](Text rest, Text v) {
-    auto slash = rest.find('/');
-    if (slash == std::string::npos) throw std::invalid_argument("it names no job");
-    JobName name{rest.substr(0, slash), rest.substr(slash + 1)};
+    JobName name = jobIn(rest);
     auto& grant = known(name).grant.emplace(decodeGrant(v));
     for (auto d : grant.devices) granted_[d] = name;
   });
+  records_.each("nodes/", [&](Text rest, Text v) { known(jobIn(rest)).nodes = decodeNodes(v); });
   records_.each("epoch/", [&](Text rest, Text v) {
     highest_[std::uint32_t(decodeNumber(rest))] = decodeGrant(v).epoch;
   });
@@ -109,8 +116,17 @@ Job& Registry::addJob(const JobSpec& spec) {
 
 void Registry::eraseJob(const JobName& name) {
   clearGrant(name);
+  setNodes(name, {});
   records_.erase(jobRecord(name));
   jobs_.erase(name);
+}
+
+void Registry::setNodes(const JobName& name, std::set<std::string> nodes) {
+  Job* j = job(name);
+  if (!j || j->nodes == nodes) return;
+  j->nodes = std::move(nodes);
+  if (j->nodes.empty()) return records_.erase(nodesRecord(name));
+  records_.put(nodesRecord(name), encode(j->nodes));
 }
 
 Participant* Registry::participant(ParticipantId id) {

@@ -68,6 +68,7 @@ struct Job {
   std::set<ParticipantId> participants;
   std::set<MemberId> members;
   std::optional<Grant> grant;
+  std::set<std::string> nodes;  // all that it is on, as the master said; empty: this one alone
 };
 
 class Registry {
@@ -81,6 +82,7 @@ public:
   const std::map<JobName, Job>& jobs() const { return jobs_; }
   Job& addJob(const JobSpec& spec);
   void eraseJob(const JobName& name);  // without participants and members
+  void setNodes(const JobName& name, std::set<std::string> nodes);
 
   Participant* participant(ParticipantId id);
   Participant* participantOf(const Identity& identity);  // that has not departed

@@ -56,13 +56,7 @@ public:
           continue;
         case EAGAIN:
           return port_.whenReady(fd_.get(), EV_READ).then([this] { return accept(); });
-        case EMFILE:
-        case ENFILE:
-        case ENOBUFS:
-        case ENOMEM:
-          // Full for now. The connection stays in the backlog; others will close theirs.
-          return port_.timer().afterDelay(100 * kj::MILLISECONDS).then([this] { return accept(); });
-        default:
+        default:  // also out of descriptors: who accepts knows whom to tell, and when to try again
           KJ_FAIL_SYSCALL("accept4", errno);
       }
     }

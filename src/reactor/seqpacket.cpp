@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "reactor/stale_socket.h"
+
 namespace ts {
 namespace {
 
@@ -42,18 +44,6 @@ void beginPatience(int fd, std::chrono::microseconds patience) {
   KJ_SYSCALL(::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit));
 }
 
-// A socket file outlives its daemon; only one that nobody listens on may go.
-void removeStale(const std::string& path) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return;
-  KJ_REQUIRE(S_ISSOCK(info.st_mode), "the path is taken by something that is no socket",
-             path.c_str());
-  kj::AutoCloseFd probe;
-  int error = connectSeqpacket(path, probe);
-  KJ_REQUIRE(error == ECONNREFUSED || error == ENOENT, "another daemon listens here", path.c_str());
-  ::unlink(path.c_str());
-}
-
 void takeControl(msghdr& message, Packet& packet) {
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level != SOL_SOCKET) continue;
@@ -81,7 +71,7 @@ void wantCredentials(int fd) {
 
 kj::AutoCloseFd listenSeqpacket(const std::string& path, mode_t mode) {
   sockaddr_un address = addressOf(path);
-  removeStale(path);
+  removeStaleSocket(path, SOCK_SEQPACKET);
   kj::AutoCloseFd fd = newSocket();
   KJ_SYSCALL(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), path.c_str());
   KJ_SYSCALL(::chmod(path.c_str(), mode), path.c_str());

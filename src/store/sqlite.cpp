@@ -17,6 +17,10 @@ void Sqlite::run(const char* sql) {
 }
 
 void Sqlite::fail(const std::string& what) const {
+  int code = sqlite3_errcode(db_.get());
+  if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
+    throw std::runtime_error("database " + path_ +
+                             " is used by another tsmasterd; stop it, or set `database` to another path");
   throw std::runtime_error("database " + path_ + ": " + what + ": " + sqlite3_errmsg(db_.get()));
 }
 
@@ -27,12 +31,16 @@ Statement::Statement(Sqlite& db, const char* sql) : db_(db) {
 }
 
 Statement& Statement::bind(int place, std::uint64_t value) {
-  sqlite3_bind_int64(statement_.get(), place, sqlite3_int64(value));
+  if (sqlite3_bind_int64(statement_.get(), place, sqlite3_int64(value)) != SQLITE_OK)
+    db_.fail("a number for place " + std::to_string(place) + " of " + sqlite3_sql(statement_.get()));
   return *this;
 }
 
 Statement& Statement::bind(int place, std::string_view value) {
-  sqlite3_bind_text(statement_.get(), place, value.data(), int(value.size()), SQLITE_STATIC);
+  int rc = sqlite3_bind_text64(statement_.get(), place, value.data(), value.size(), SQLITE_STATIC,
+                               SQLITE_UTF8);
+  if (rc != SQLITE_OK)
+    db_.fail("a text for place " + std::to_string(place) + " of " + sqlite3_sql(statement_.get()));
   return *this;
 }
 

@@ -15,7 +15,6 @@ public:
   explicit Sqlite(std::string path);
 
   void run(const char* sql);  // one or more statements without values
-  std::int64_t changes() const { return sqlite3_changes64(db_.get()); }
   sqlite3* handle() const { return db_.get(); }
   [[noreturn]] void fail(const std::string& what) const;
 

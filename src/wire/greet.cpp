@@ -26,7 +26,7 @@ std::string mismatch(const std::string& theirs, const std::string& ours) {
 
 // The master's proof, once its answer is here.
 kj::Promise<void> believeMaster(const Greeted& greeted, std::string credential, Auth& auth,
-                                const Offload& offload, std::optional<uid_t> masterUid) {
+                                const Offload& offload, uid_t masterUid) {
   if (greeted.auth == "peer") return kj::READY_NOW;  // its unix socket: the file system says whose
   if (greeted.auth != auth.name()) return sentence(mismatch(greeted.auth, auth.name()));
   return offloaded<Verdict>(offload,
@@ -35,9 +35,9 @@ kj::Promise<void> believeMaster(const Greeted& greeted, std::string credential, 
                             })
       .then([masterUid](Verdict verdict) -> kj::Promise<void> {
         if (!verdict.ok) return sentence("the master cannot prove itself: " + verdict.why);
-        if (verdict.proven && masterUid && verdict.uid != *masterUid && verdict.uid != 0)
+        if (verdict.proven && verdict.uid != masterUid && verdict.uid != 0)
           return sentence("the master runs as uid " + std::to_string(verdict.uid) +
-                          ", this side believes only uid " + std::to_string(*masterUid));
+                          ", this side believes only uid " + std::to_string(masterUid));
         return kj::READY_NOW;
       });
 }
@@ -75,7 +75,7 @@ Offload runHere() {
 }
 
 kj::Promise<Greeted> greet(wire::Master::Client master, Auth& auth, Offload offload,
-                           std::optional<uid_t> masterUid) {
+                           uid_t masterUid) {
   Nonce ours = newNonce();
   auto request = master.greetRequest();
   request.setMinVersion(kWireVersions.min);

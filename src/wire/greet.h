@@ -6,7 +6,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "timeslice.capnp.h"
@@ -30,9 +29,9 @@ struct Greeted {
 
 // Everything below fails with an exception whose text is a sentence for a person: no common version,
 // another kind of auth, a master that cannot prove itself. `auth` must outlive the promise.
-// `masterUid`: whose credential the master must have; nothing: root's or anybody's that munged knows.
+// `masterUid`: whose credential the master must have, where one is asked for; root's will do, too.
 kj::Promise<Greeted> greet(wire::Master::Client master, Auth& auth, Offload offload,
-                           std::optional<uid_t> masterUid);
+                           uid_t masterUid);
 
 struct NodeHello {
   std::string name;

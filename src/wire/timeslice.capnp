@@ -109,9 +109,11 @@ struct JobReport {
   participants @1 :List(Participant);
   members @2 :List(MemberFact);
   granted @3 :Bool;
+  # The slice `epoch` is recorded here, on `grantedDevices`, whoever of it is still inside.
   epoch @4 :Epoch;
   nodes @5 :List(Text);
-  # All nodes that this one knows the job to be on.
+  # All nodes that the job is on, as the master said last (see NodeDaemon.spans); this one among them.
+  grantedDevices @6 :List(UInt32);
 }
 
 struct NodeReport {
@@ -185,6 +187,9 @@ interface NodeDaemon {
               detail :Text);
   askToYield @11 (key :JobKey, epoch :Epoch);
   heartbeat @12 ();
+  spans @13 (key :JobKey, nodes :List(Text));
+  # All nodes that the job is on now, more than one. Told before any order that depends on it; kept by
+  # the node, for the report to a master that knows nothing.
 }
 
 struct MemberStatus {

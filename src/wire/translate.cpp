@@ -162,8 +162,7 @@ void toWire(const Outcome& outcome, wire::Outcome::Builder out) {
 JobOptions optionsFromWire(wire::JobSpec::Reader spec) {
   return {.gang = spec.getGang(),
           .priority = spec.getPriority(),
-          .onBroken = spec.getKeepBroken() ? OnBroken::Keep : OnBroken::Kill,
-          .movesByDevice = spec.getBackend() == "vmm"};
+          .onBroken = spec.getKeepBroken() ? OnBroken::Keep : OnBroken::Kill};
 }
 
 }  // namespace ts

@@ -52,8 +52,8 @@ hold_limit = "45 s"
 
 [group.trainers]
 policy = "priority"
-users = ["alice"]
-environment = { NCCL_DEBUG = "WARN" }
+users = ["nobody"]
+environment = {}
 
 [group."v1.2"]
 )");
@@ -68,7 +68,8 @@ environment = { NCCL_DEBUG = "WARN" }
   REQUIRE(c.groups.size() == 2);
   CHECK(c.groups.at("trainers").policy == "priority");
   CHECK(c.groups.at("trainers").holdLimit == 45s);  // from [defaults]
-  CHECK(c.groups.at("trainers").environment.at("NCCL_DEBUG") == "WARN");
+  CHECK(c.groups.at("trainers").users.size() == 1);
+  CHECK(c.operators == std::vector<uid_t>{0, 1000});
   CHECK(c.groups.at("v1.2").holdLimit == 45s);
 }
 
@@ -137,6 +138,21 @@ TEST_CASE("what is out of range says the range", "[config]") {
   CHECK_THAT(masterErrors("socket = \"run/x\"\n"), Contains("write an absolute path"));
   CHECK_THAT(masterErrors("[group.\"a b\"]\n"), Contains("\"a b\" cannot name a group"));
   CHECK_THAT(nodeErrors("name = \"a b\"\n"), Contains("\"a b\" cannot name a node"));
+}
+
+TEST_CASE("a user that is nobody here is named with its place", "[config]") {
+  CHECK(masterErrors("operators = [\"root\", \"no-such-user\"]\n") ==
+        "x.toml:1:22: operators names \"no-such-user\", and this machine knows no such user; create it or "
+        "write a uid\n");
+  CHECK_THAT(masterErrors("[group.g]\nusers = [\"no-such-user\"]\n"), Contains("x.toml:2:10: users names"));
+}
+
+TEST_CASE("what this release does not have is refused", "[config]") {
+  CHECK_THAT(masterErrors("[group.g]\nenvironment = { A = \"b\" }\n"),
+             Contains("x.toml:2:15: environment is not available"));
+  CHECK_THAT(nodeErrors("silent_limit = \"5 min\"\n"),
+             Contains("x.toml:1:16: silent_limit is not available"));
+  CHECK(nodeErrors("silent_limit = \"0 s\"\n").empty());
 }
 
 TEST_CASE("values that contradict each other are named", "[config]") {

@@ -55,6 +55,9 @@ TEST_CASE("addresses have a host and a port, and IPv6 has brackets", "[config]")
   }
   CHECK(isLoopbackHost("127.0.0.2"));
   CHECK(isLoopbackHost("::1"));
+  CHECK(isLoopbackHost("::0001"));
+  CHECK_FALSE(isLoopbackHost("127.example.com"));  // a name, of whatever machine
+  CHECK_FALSE(isLoopbackHost("127.0.0.1.evil.org"));
   CHECK(isLoopbackHost("localhost"));
   CHECK_FALSE(isLoopbackHost("0.0.0.0"));
   CHECK_FALSE(isLoopbackHost("::"));

@@ -41,6 +41,8 @@ TEST_CASE("every event reads as one line that begins with its verb", "[core][des
         "acquire request=9 participant=5 try=yes ticket=4");
   CHECK(line(AcquireCancelled{RequestId{9}}) == "cancel request=9");
   CHECK(line(Yielded{ParticipantId{5}, {1, 2}}) == "yield participant=5 epoch=1.2");
+  CHECK(line(GrantReported{JobId{1}, NodeId{2}, {1, 2}, {{NodeId{2}, 0}}}) ==
+        "granted job=A node=n2 epoch=1.2 devices=n2:0");
   CHECK(line(SliceReported{ParticipantId{5}, {1, 2}}) == "in-slice participant=5 epoch=1.2");
   CHECK(line(OrderOverdue{OperationId{3}}) == "overdue op=3");
   CHECK(line(TimePassed{}) == "time-passed");

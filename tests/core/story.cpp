@@ -204,6 +204,11 @@ bool Story::turns(const Words& w) {
       epochs_[p.job] = epoch;
       send(SliceReported{p.id, epoch});
     }
+  } else if (w.verb == "granted") {
+    JobId job = jobOf(w.plain.at(0));
+    Devices devices = devicesOf(w.plain.at(1));
+    epochs_[job] = epochOf(w.named.at("epoch"));
+    send(GrantReported{job, devices.at(0).node, epochs_[job], devices});
   } else {
     return false;
   }

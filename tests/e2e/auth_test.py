@@ -1,5 +1,7 @@
 """Daemons that prove to each other who they are, with a real munged."""
 import pathlib
+import socket
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -7,7 +9,34 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import munge  # noqa: E402
 import report  # noqa: E402
-from cluster import NOBODY, Cluster  # noqa: E402
+from cluster import NOBODY, Cluster, Programs, toml  # noqa: E402
+
+
+class Unprovable(unittest.TestCase):
+    """Where no master could be told from anybody else nobody is asked: exit 78, with the way out."""
+    SAYS = "master_user is \"no-such-user\", and this machine knows no such user"
+
+    def run_with(self, *command, **config):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write(toml({"auth": "munge", "master_user": "no-such-user", **config}))
+            file.flush()
+            words = [file.name if word == "CONFIG" else word for word in command]
+            return subprocess.run(words, text=True, capture_output=True, timeout=60)
+
+    def test_a_node_daemon_does_not_start(self):
+        ended = self.run_with(Programs.node, "--config", "CONFIG")
+        self.assertEqual(ended.returncode, 78, ended.stderr)
+        self.assertIn(self.SAYS, ended.stderr)
+        self.assertIn("create it or name a uid", ended.stderr)
+
+    def test_tsctl_does_not_believe_a_master_elsewhere(self):
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            master = f"127.0.0.1:{listener.getsockname()[1]}"
+            ended = self.run_with(Programs.ctl, "--master", master, "--node-config", "CONFIG", "status")
+        self.assertEqual(ended.returncode, 78, ended.stderr)
+        self.assertIn(self.SAYS, ended.stderr)
 
 
 @unittest.skipUnless(munge.available(), "needs root, munged, unshare and nsenter")

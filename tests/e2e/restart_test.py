@@ -139,6 +139,39 @@ class MasterRestart(unittest.TestCase):
             b.hear_grant()
 
 
+    def test_a_rank_that_has_yielded_stays_where_it_is_while_the_slice_runs_on_elsewhere(self):
+        with Cluster(nodes=2) as c:
+            a = [c.job(node=n, job="a", gang=2) for n in (0, 1)]
+            b = c.job(node=0, job="b")
+            for rank in a:
+                c.queue(rank)
+            for i, rank in enumerate(a):
+                rank.hear_grant()
+                rank.take_memory(BIG, i)
+            c.queue(b)
+            a[0].ask("yield")
+            c.master.wait_for(r"\byield\b")
+            c.master.kill()
+            c.nodes[1].daemon.kill()  # the other half of the slice is not told of for a while
+            mark = c.nodes[0].daemon.mark()
+            c.start_master()
+            c.nodes[0].daemon.wait_for(r"\bmaster-up\b", mark)
+            c.master.wait_for(r"\btime-passed\b")  # the grace, in which only order is waited for
+            self.assertEqual(c.nodes[0].trace("checkpoint", when="begin"), [])
+            self.assertTrue(b.is_waiting())
+            c.nodes[1].start_connected()
+            self.assertTrue(b.is_waiting())
+            a[1].ask("yield")
+            b.hear_grant()
+            b.take_memory(BIG, 2)
+            c.queue(a[0])
+            c.queue(a[1])
+            b.ask("yield")
+            for i, rank in enumerate(a):
+                rank.hear_grant()
+                self.assertEqual(rank.ask(f"check {i}"), "same")
+
+
 class NodeRestart(unittest.TestCase):
     def restart(self, c, kill=True):
         node = c.nodes[0]

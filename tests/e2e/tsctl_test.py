@@ -142,7 +142,9 @@ class Tsctl(unittest.TestCase):
 
     def test_a_master_of_another_auth_is_named_with_the_option_that_helps(self):
         c = self.cluster()
-        run = self.ctl(c, "--auth", "munge", "status", code=1)
+        config = c.dir / "proven.toml"
+        config.write_text('master_user = "root"\n')
+        run = self.ctl(c, "--auth", "munge", "--node-config", config, "status", code=1)
         self.assertIn("--auth", run.stderr)
         self.ctl(c, "--master", c.master_dir / "master.sock", "status")  # its socket needs neither
 

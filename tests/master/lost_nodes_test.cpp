@@ -113,6 +113,29 @@ TEST_CASE("a node that is dead for good loses its slices, one of many suspects d
   CHECK(house.state("n2") == NodeState::Up);
 }
 
+// Nodes that are known by name only say nothing about who is cut off.
+TEST_CASE("while more nodes are away than here the master is the one cut off", "[master]") {
+  MasterConfig config;
+  config.heartbeat = std::chrono::milliseconds(2);
+  config.suspectAfter = std::chrono::milliseconds(200);
+  config.deadAfter = std::chrono::milliseconds(1);
+  MasterHouse house(config);
+  for (const char* name : {"old1", "old2", "old3"}) house.shell().directory().node(name);
+  ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2"), n3(house.loop, "n3");
+  for (auto* node : {&n1, &n2, &n3}) node->connect(house.address);
+  n1.disconnect();
+  n2.disconnect();
+  house.until([&] {
+    return house.state("n1") == NodeState::Suspect && house.state("n2") == NodeState::Suspect;
+  });
+  auto beats = n3.heartbeats;
+  house.until([&] { return n3.heartbeats > beats + 20; });  // rounds of the housekeeping
+  CHECK(house.state("n1") == NodeState::Suspect);
+  CHECK(house.state("n2") == NodeState::Suspect);
+  n2.connect(house.address);
+  house.until([&] { return house.state("n1") == NodeState::Dead; });
+}
+
 TEST_CASE("a later session of a node ends the earlier one", "[master]") {
   MasterHouse house;
   ScriptedNode first(house.loop, "n1"), second(house.loop, "n1");
@@ -159,11 +182,12 @@ TEST_CASE("a new master grants nothing before every node of the job has reported
   config.recoveryGrace = std::chrono::milliseconds(1);
   MasterHouse house(config);
   ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2");
-  n1.alsoOn["A"] = {"n2"};
   n1.connect(house.address);
   n2.connect(house.address);
   n1.join("rl", "A", 1);
   n2.join("rl", "A", 1);
+  house.until([&] { return n1.spans["A"].size() == 2; });  // n1 learns of n2 without a grant
+  CHECK(n2.spans["A"] == std::vector<std::string>{"n1", "n2"});
 
   house.restart();
   for (auto* node : {&n1, &n2}) node->disconnect();
@@ -176,6 +200,37 @@ TEST_CASE("a new master grants nothing before every node of the job has reported
   house.until([&] { return n1.entered(1); });
 }
 
+TEST_CASE("a node learns that the rest of a job is gone", "[master]") {
+  MasterHouse house;
+  ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2");
+  n1.connect(house.address);
+  n2.connect(house.address);
+  n1.join("rl", "A", 1);
+  n2.join("rl", "A", 1);
+  n2.leave(1);
+  n2.endJob("rl", "A");
+  n1.acquire(1, 100);
+  house.until([&] { return n1.entered(1); });
+  CHECK(n1.spans["A"] == std::vector<std::string>{"n1"});
+}
+
+TEST_CASE("a grant that nobody is in is taken back by the next master", "[master]") {
+  MasterHouse house;
+  ScriptedNode node(house.loop, "n1");
+  node.connect(house.address);
+  node.join("rl", "A", 1);
+  node.join("rl", "B", 2);
+  node.acquire(1, 100);
+  house.until([&] { return node.entered(1); });
+  node.disconnect();
+  node.forgetYield(1);  // the earlier master had heard of it, and died before it could end the slice
+  house.restart();
+  node.connect(house.address);
+  node.acquire(2, 200);
+  house.until([&] { return node.entered(2); });
+  CHECK(node.ordered("end-slice A") == 1);
+}
+
 TEST_CASE("a master that a node has outlived takes a generation above", "[master]") {
   MasterHouse house;
   ScriptedNode node(house.loop, "n1");
@@ -183,6 +238,16 @@ TEST_CASE("a master that a node has outlived takes a generation above", "[master
   node.connect(house.address);
   CHECK(node.generation.number == 42);
   CHECK(house.store.lastGeneration() == 42);
+}
+
+TEST_CASE("a node that has seen the last generation there can be is refused", "[master]") {
+  MasterHouse house;
+  ScriptedNode mine(house.loop, "mine"), odd(house.loop, "odd");
+  mine.connect(house.address);
+  odd.generation = {0xffffffff, 7};
+  CHECK_THAT(odd.refusalOf(house.address), Catch::Contains("no generation above 4294967295"));
+  CHECK(house.store.lastGeneration() == 1);
+  CHECK(mine.join("rl", "A", 1).ok());
 }
 
 TEST_CASE("of two masters with one number a node follows one", "[master]") {

@@ -1,8 +1,12 @@
 // What people see and do through an operator session.
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "master/house.h"
 #include "master/status.h"
+#include "support/temp_dir.h"
 
 using namespace ts;
 using namespace ts::test;
@@ -45,7 +49,7 @@ struct Desk {
   wire::OperatorSession::Client connected() {
     auto stream = house.loop.address(house.address)->connect().wait(house.loop.scope);
     link = kj::heap<Link>(kj::mv(stream), Link::Side::Caller);
-    auto greeted = greet(link->peer<wire::Master>(), *house.auth, runHere(), std::nullopt)
+    auto greeted = greet(link->peer<wire::Master>(), *house.auth, runHere(), 0)
                        .wait(house.loop.scope);
     return enterOperator(kj::mv(greeted), *house.auth, runHere()).wait(house.loop.scope);
   }
@@ -151,7 +155,7 @@ TEST_CASE("users see and touch their own jobs only", "[master]") {
 
 TEST_CASE("configured operators may do everything", "[master]") {
   MasterConfig config;
-  config.operators = {"4003"};
+  config.operators = {4003};
   Desk desk(config);
   desk.node.join("rl", "A", 1, {0}, 4001);
   CHECK(desk.pause(desk.as(4003), "rl", true).ok());
@@ -243,6 +247,39 @@ TEST_CASE("a reader that is too far behind is dropped with a last line", "[maste
   for (int i = 0; i < 50; ++i) history.add("line " + std::to_string(i));
   loop.scope.poll();
   CHECK(seen.lines.size() == 2);
+}
+
+namespace {
+
+// A disk that takes nothing, for one attempt.
+std::string troubleOnFullDisk(Loop& loop, History& history) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{}, none{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  none.rlim_max = before.rlim_max;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &none) == 0);
+  history.add("lost");
+  history.store().wait(loop.scope);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  return history.takeTrouble();
+}
+
+}  // namespace
+
+TEST_CASE("a store that fails is told of once, until it works again", "[master]") {
+  Loop loop;
+  TempDir dir;
+  Store store(dir / "m.db");
+  Workers workers;
+  History history(store, workers);
+  CHECK_THAT(troubleOnFullDisk(loop, history), Catch::Contains(dir / "m.db"));
+  CHECK(troubleOnFullDisk(loop, history).empty());
+  CHECK(history.lost() == 2);
+  history.add("kept");
+  history.store().wait(loop.scope);
+  CHECK(history.takeTrouble().empty());
+  CHECK(history.lost() == 2);
+  CHECK_FALSE(troubleOnFullDisk(loop, history).empty());
 }
 
 TEST_CASE("dropping the handle ends the events", "[master]") {

@@ -12,7 +12,10 @@ public:
 
   kj::Promise<void> prepare(PrepareContext c) override { return simply("prepare", c); }
   kj::Promise<void> dropBooking(DropBookingContext c) override { return simply("drop-booking", c); }
-  kj::Promise<void> endSlice(EndSliceContext c) override { return simply("end-slice", c); }
+  kj::Promise<void> endSlice(EndSliceContext c) override {
+    JobName job = fromWire(c.getParams().getOrder().getKey());
+    return answer("end-slice", c, [this, job] { node_.jobs_[job].granted = false; });
+  }
   kj::Promise<void> discard(DiscardContext c) override { return simply("discard", c); }
   kj::Promise<void> kill(KillContext c) override { return simply("kill", c); }
   kj::Promise<void> quiesce(QuiesceContext c) override { return move("quiesce", c, Residency::Quiet); }
@@ -43,6 +46,12 @@ public:
   }
   kj::Promise<void> askToYield(AskToYieldContext c) override {
     node_.asked.push_back(text(c.getParams().getKey().getName()));
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> spans(SpansContext c) override {
+    auto& nodes = node_.spans[text(c.getParams().getKey().getName())];
+    nodes.clear();
+    for (auto name : c.getParams().getNodes()) nodes.push_back(text(name));
     return kj::READY_NOW;
   }
   kj::Promise<void> heartbeat(HeartbeatContext) override {
@@ -134,7 +143,7 @@ kj::Promise<NodeEntry> ScriptedNode::entering(const std::string& address) {
   auto stream = loop_.address(address)->connect().wait(loop_.scope);
   link_ = kj::heap<Link>(kj::mv(stream), Link::Side::Caller);
   auto master = KJ_ASSERT_NONNULL(link_)->peer<wire::Master>();
-  return greet(kj::mv(master), *auth_, runHere(), std::nullopt).then([this](Greeted greeted) {
+  return greet(kj::mv(master), *auth_, runHere(), 0).then([this](Greeted greeted) {
     NodeHello hello{.name = name_,
                     .highest = generation,
                     .daemon = kj::heap<ScriptedDaemon>(*this),
@@ -180,10 +189,10 @@ void ScriptedNode::reportJob(const JobName& name, const Job& job, wire::JobRepor
   out.getSpec().setUid(job.uid);
   out.setGranted(job.granted);
   toWire(job.epoch, out.initEpoch());
-  const auto& others = alsoOn[name.name];
-  auto nodes = out.initNodes(unsigned(others.size() + 1));
-  nodes.set(0, name_);
-  for (unsigned n = 0; n < others.size(); ++n) nodes.set(n + 1, others[n]);
+  if (job.granted) out.initGrantedDevices(1).set(0, 0);
+  const auto& all = spans[name.name];
+  auto nodes = out.initNodes(unsigned(all.size()));
+  for (unsigned n = 0; n < all.size(); ++n) nodes.set(n, all[n]);
   auto mine = [&](const auto& entry) { return entry.second.job == name; };
   auto participants = out.initParticipants(unsigned(std::ranges::count_if(participants_, mine)));
   unsigned i = 0;

@@ -32,6 +32,7 @@ public:
   void acquire(std::uint64_t participant, std::uint64_t request, bool tryOnly = false);
   void cancel(std::uint64_t request);
   void yield(std::uint64_t participant);
+  void forgetYield(std::uint64_t participant) { participants_.at(participant).entered = false; }
   void yieldWith(std::uint64_t participant, Epoch epoch);
   void leave(std::uint64_t participant, bool died = false);
   void endJob(const std::string& group, const std::string& job);
@@ -61,8 +62,8 @@ public:
   // Orders with this verb are done and not answered until it is cleared.
   std::string held;
   void answerHeld();
-  // Other nodes that it reports a job to be on.
-  std::map<std::string, std::vector<std::string>> alsoOn;
+  // All nodes of a job, as the master said; by the job's name, in the order of the alphabet.
+  std::map<std::string, std::vector<std::string>> spans;
   bool silent = false;  // answers no heartbeat
 
   // For what the methods above do not cover.

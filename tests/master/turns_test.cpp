@@ -121,7 +121,7 @@ TEST_CASE("a join that cannot be is refused by name, and leaves nothing behind",
   MasterConfig config;
   config.anyGroup = false;
   config.groups["rl"] = {};
-  config.groups["closed"].users = {"4242"};
+  config.groups["closed"].users = {4242};
   config.groups["other"] = {};
   MasterHouse house(config);
   ScriptedNode node(house.loop, "n1");
@@ -139,6 +139,26 @@ TEST_CASE("a join that cannot be is refused by name, and leaves nothing behind",
   Outcome owned = node.join("other", "C", 6);
   CHECK(owned.cause == Cause::DeviceOwned);
   CHECK(house.shell().directory().jobs().size() == 1);
+}
+
+TEST_CASE("a priority that would overflow the queue is refused with its range", "[master]") {
+  MasterHouse house;
+  ScriptedNode node(house.loop, "n1");
+  node.connect(house.address);
+  auto join = [&](std::int32_t priority) {
+    auto request = node.session().joinRequest();
+    auto spec = request.initSpec();
+    toWire(JobName{"rl", "A"}, spec.initKey());
+    spec.setPriority(priority);
+    request.initParticipant().setId(7);
+    request.getParticipant().initDevices(1);
+    return fromWire(request.send().wait(house.loop.scope).getOutcome(), NodeId{});
+  };
+  for (std::int32_t priority : {10'001, -10'001, 2'147'483'647, -2'147'483'647 - 1}) {
+    CHECK_THAT(join(priority).detail, Catch::Contains("-10000 to 10000") &&
+                                          Catch::Contains(std::to_string(priority)));
+  }
+  CHECK(join(-10'000).ok());
 }
 
 TEST_CASE("a job belongs to the user who brought it", "[master]") {

@@ -244,6 +244,21 @@ TEST_CASE("a node follows no master of an older generation", "[node]") {
   CHECK_FALSE(w.node->link().isUp());
 }
 
+TEST_CASE("a report names all nodes that the master said the job is on", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  std::string own = "n1";
+  CHECK(w.master.nodes["a"].empty());
+  w.master.spans("a", {own, "other"});
+  w.masterGone();
+  w.masterBack();
+  CHECK(w.master.nodes["a"] == std::vector<std::string>{own, "other"});
+  w.master.spans("a", {own});
+  w.masterGone();
+  w.masterBack();
+  CHECK(w.master.nodes["a"] == std::vector<std::string>{own});
+}
+
 TEST_CASE("a restarted daemon knows who holds and who yielded", "[node]") {
   World w;
   auto a = w.node.joined("a");

@@ -93,6 +93,7 @@ public:
     m_.participants.clear();
     m_.members.clear();
     m_.granted.clear();
+    m_.nodes.clear();
     for (auto job : p.getReport().getJobs()) read(job);
     ++m_.sessions;
     m_.told.push_back("session " + text(p.getName()));
@@ -106,6 +107,7 @@ private:
   void read(wire::JobReport::Reader job) {
     auto name = text(job.getSpec().getKey().getName());
     m_.granted[name] = job.getGranted();
+    for (auto node : job.getNodes()) m_.nodes[name].push_back(text(node));
     for (auto fact : job.getMembers()) {
       Session::keep(m_.members[name], fromWire(fact, NodeId{}));
     }
@@ -237,6 +239,13 @@ void FakeMaster::refuse(std::uint64_t number, Cause cause, const std::string& de
   request.setRequest(number);
   request.setCause(toWire(cause));
   request.setDetail(detail);
+  request.send().wait(loop_.scope);
+}
+void FakeMaster::spans(const std::string& job, std::vector<std::string> names) {
+  auto request = daemon().spansRequest();
+  toWire(JobName{group, job}, request.initKey());
+  auto list = request.initNodes(unsigned(names.size()));
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, names[i]);
   request.send().wait(loop_.scope);
 }
 void FakeMaster::askToYield(const std::string& job, std::uint64_t counter) {

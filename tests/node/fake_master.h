@@ -46,6 +46,7 @@ public:
   std::map<std::string, Known> participants;  // by job name; the last one of each
   std::map<std::string, std::vector<MemberFact>> members;  // by job name
   std::map<std::string, bool> granted;                     // by job name, as reported
+  std::map<std::string, std::vector<std::string>> nodes;   // by job name, as reported
 
   // Orders. The outcome as soon as it is there.
   using Order = kj::Promise<Outcome>;
@@ -61,6 +62,7 @@ public:
   Order kill(const std::string& job);
   void refuse(std::uint64_t request, Cause cause, const std::string& detail);
   void askToYield(const std::string& job, std::uint64_t counter);
+  void spans(const std::string& job, std::vector<std::string> nodes);
 
   std::uint64_t nextOperation = 1;  // to be set back by a test that repeats an order
   std::string group = "rl";

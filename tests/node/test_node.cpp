@@ -103,7 +103,7 @@ void TestNode::start() {
                         .inventory = cards,
                         .backends = {{"none", &none}, {"fake", &backend}},
                         .auth = *auth_,
-                        .masterUid = {},
+                        .masterUid = 0,
                         .log = log_,
                         .version = "test",
                         .reconnectGrace = grace,

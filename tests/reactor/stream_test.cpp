@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -200,6 +201,30 @@ TEST_CASE("a pipe carries bytes out and in, and its end is seen", "[reactor]") {
   out = nullptr;
   CHECK(reading.wait(l.scope) == got.size());
   CHECK(got == "head " + much);
+}
+
+// Whoever accepts has to say so and to wait: the connection stays in the backlog.
+TEST_CASE("out of descriptors an accept fails, and works again when there are some", "[reactor]") {
+  Loop l;
+  auto listener = l.address("127.0.0.1:0")->listen();
+  auto client = l.address(kj::str("127.0.0.1:", listener->getPort()))->connect().wait(l.scope);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  int next = ::dup(0);
+  ::close(next);
+  rlimit none = before;
+  none.rlim_cur = rlim_t(next);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  auto failure = kj::runCatchingExceptions([&] { listener->accept().wait(l.scope); });
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  KJ_IF_MAYBE (e, failure) {
+    CHECK_THAT(e->getDescription().cStr(), Catch::Contains("Too many open files"));
+  } else {
+    FAIL("it was accepted");
+  }
+  auto server = listener->accept().wait(l.scope);
+  put(*client, l, "hello");
+  CHECK(take(*server, l, 5, 5) == "hello");
 }
 
 TEST_CASE("connecting where nobody listens is DISCONNECTED", "[reactor]") {

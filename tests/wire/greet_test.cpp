@@ -46,6 +46,20 @@ private:
   const Script& script_;
 };
 
+// A master whose credential says that it is `uid`.
+class KnownAuth final : public Auth {
+public:
+  explicit KnownAuth(uid_t uid) : uid_(uid) {}
+  std::string name() const override { return "munge"; }
+  Proof prove(Role, const Nonces&) override { return {.ok = true}; }
+  Verdict check(Role, const Nonces&, const std::string&) override {
+    return {.ok = true, .proven = true, .uid = uid_};
+  }
+
+private:
+  uid_t uid_;
+};
+
 class NoDaemon final : public wire::NodeDaemon::Server {};
 
 struct Pair {
@@ -58,7 +72,7 @@ struct Pair {
   Link caller{kj::mv(pipe.ends[1]), Link::Side::Caller};
 
   Greeted greeted() {
-    return greet(caller.peer<wire::Master>(), *auth, runHere(), std::nullopt).wait(loop.scope);
+    return greet(caller.peer<wire::Master>(), *auth, runHere(), 990).wait(loop.scope);
   }
   NodeEntry entered(Generation highest) {
     NodeHello hello{.name = "n1",
@@ -97,6 +111,17 @@ TEST_CASE("another kind of auth is named on both sides", "[wire]") {
   pair.script.auth = "munge";
   CHECK_THAT(pair.failure([&] { pair.greeted(); }),
              Catch::Contains("\"munge\"") && Catch::Contains("\"none\""));
+}
+
+TEST_CASE("a proven master is root or the user it has to be", "[wire]") {
+  for (uid_t uid : {0, 990, 1000}) {
+    Pair pair;
+    pair.script.auth = "munge";
+    pair.auth = std::make_unique<KnownAuth>(uid);
+    auto why = pair.failure([&] { pair.greeted(); });
+    if (uid != 1000) CHECK(why == "");
+    else CHECK_THAT(why, Catch::Contains("uid 1000") && Catch::Contains("only uid 990"));
+  }
 }
 
 TEST_CASE("a node refuses a master whose generation is older than the one it follows", "[wire]") {

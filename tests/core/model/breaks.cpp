@@ -85,6 +85,7 @@ void World::rejoin(NodeId id) {
   bool dead = node.link == Link::Dead;
   if (!dead) send(TimePassed{}, "pass");
   node.link = Link::Suspect;  // nothing may be ordered before the report is complete
+  for (auto& [where, room] : rooms_) room.forgotten |= where.first == id;  // was only in its memory
   send(NodeJoined{id, node.devices}, "joins " + text(id) + devices);
   report(id);
   node.link = Link::Up;
@@ -100,6 +101,17 @@ void World::rejoin(NodeId id) {
     asked_.erase(people_.at(person).request);
     people_.erase(person);
   }
+}
+
+// What the node has recorded as granted, by job.
+std::map<JobId, std::pair<Epoch, Devices>> World::grantsAt(NodeId id) const {
+  std::map<JobId, std::pair<Epoch, Devices>> all;
+  for (const auto& [device, hold] : holds_) {
+    if (device.node != id || !jobs_.count(hold.job)) continue;
+    all[hold.job].first = hold.epoch;
+    all[hold.job].second.push_back(device);
+  }
+  return all;
 }
 
 void World::report(NodeId id) {
@@ -130,6 +142,12 @@ void World::report(NodeId id) {
          "job " + text(jobId) + " group=" + digits(std::uint64_t(job.group)) + " gang=" +
              digits(job.options.gang) + " priority=" + digits(std::uint64_t(job.options.priority)) +
              (job.options.onBroken == OnBroken::Keep ? " keep" : "") + " nodes=" + names);
+  }
+  for (const auto& [job, grant] : grantsAt(id)) {
+    std::string where = text(id) + ":";
+    for (const Device& d : grant.second) where += (where.back() == ':' ? "" : ",") + digits(d.index);
+    send(GrantReported{job, id, grant.first, grant.second},
+         "granted " + text(job) + " " + where + " epoch=" + ts::text(grant.first));
   }
   for (auto& [personId, p] : people_) {
     if (p.node != id) continue;

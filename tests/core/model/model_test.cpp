@@ -16,7 +16,7 @@ unsigned fromEnvironment(const char* name, unsigned otherwise) {
   return value ? unsigned(std::stoul(value)) : otherwise;
 }
 
-constexpr unsigned kWalks = 14000;
+constexpr unsigned kWalks = 15000;
 constexpr unsigned kLength = 500;
 
 // Every event, and every row of the failure table, at least 1,000 times.

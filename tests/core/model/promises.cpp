@@ -79,6 +79,14 @@ void World::check(const Save& a) {
     bool lost = nodes_.at(o.node).lost.count(o.job) > 0;
     must(o.job != a.job || !locks || lost, "save of " + text(a.job) + " beside an open " + o.verb);
   }
+  bool booked = false, remembered = false;
+  for (const auto& [where, room] : rooms_) {
+    if (where.first != a.node) continue;
+    if (std::count(room.outgoing.begin(), room.outgoing.end(), a.member) == 0) continue;
+    booked = true;
+    remembered |= !room.forgotten;
+  }
+  must(!booked || remembered, "save of member " + text(a.member) + " into room that its node may have forgotten");
   auto t = things_.find(a.member);
   must(t != things_.end() && t->second.fact.residency == Residency::Quiet,
        "save of member " + text(a.member) + ", which is not quiet");

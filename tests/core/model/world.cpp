@@ -147,7 +147,7 @@ void World::open(const A& a, const char* verb) {
 // What is true from the moment an order is on its way: orders to a node arrive in their order.
 void World::obey(const Action& action) {
   if (const auto* a = std::get_if<Prepare>(&action)) {
-    rooms_[{a->node, a->job}] = {a->operation, false, a->outgoing, a->incoming};
+    rooms_[{a->node, a->job}] = {a->operation, false, false, a->outgoing, a->incoming};
     open(*a, "prepare");
   } else if (const auto* a = std::get_if<DropBooking>(&action)) {
     rooms_.erase({a->node, a->job});

@@ -97,6 +97,7 @@ private:
   struct Room {  // a booking at a node, in the name of a job
     OperationId prepare{};
     bool held = false;
+    bool forgotten = false;  // its node's daemon may have restarted since
     std::vector<MemberId> outgoing, incoming;
   };
 
@@ -147,6 +148,7 @@ private:
   void askFor(JobId job);
   void noWaiterIsLeft(const char* complaint) const;
   void everyJobWasGranted() const;
+  std::map<JobId, std::pair<Epoch, Devices>> grantsAt(NodeId node) const;
   int troubles() const;
 
   // promises.cpp: what must hold
