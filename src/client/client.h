@@ -119,6 +119,7 @@ void tsc_send_acquire(ts_client* c);
 void tsc_acquire_answered(ts_client* c, const struct tsl_reply* reply);
 void tsc_end_acquire(ts_client* c, const struct tsc_outcome* outcome);
 bool tsc_acquire_cancelled(const ts_client* c);
+void tsc_repeat_cancel(ts_client* c);
 void tsc_owe_yield(ts_client* c, const struct tsl_reply* grant);
 void tsc_send_yield(ts_client* c);
 void tsc_yield_answered(ts_client* c, const struct tsl_reply* reply);

@@ -119,10 +119,10 @@ ts_status ts_cancel(ts_client* c) {
   const uint64_t target = atomic_load(&c->waiting);
   if (target == 0) return TS_OK;
   uint64_t highest = atomic_load(&c->cancelled);
-  while (highest < target && !atomic_compare_exchange_weak(&c->cancelled, &highest, target)) {
-  }
-  struct tsl_message cancel = tsc_message(TSL_CANCEL, atomic_fetch_add(&c->next_request, 1));
-  cancel.u.cancel.target = target;
+  do {
+    if (highest >= target) return TS_OK; /* cancelled already; once is enough for the node */
+  } while (!atomic_compare_exchange_weak(&c->cancelled, &highest, target));
+  const struct tsl_message cancel = tsc_cancel_of(target);
   if (c->fd >= 0) tsc_send(c->fd, &cancel);
   tsc_nudge(c);
   return TS_OK;

@@ -38,7 +38,11 @@ static void watch_cancel(ts_client* c, int64_t now) {
     end_cancelled(c);
     return;
   }
-  if (c->acquire.give_up == TSC_NEVER) c->acquire.give_up = tsc_after(now, TSC_GRACE_MS);
+  if (c->acquire.give_up == TSC_NEVER) {
+    c->acquire.give_up = tsc_after(now, TSC_GRACE_MS);
+    tsc_repeat_cancel(c);
+    if (c->asked.acquire == 0) return; /* it could not be sent: the next look ends it */
+  }
   if (now < c->acquire.give_up) return;
   tsc_session_drop(c, TS_ERR_UNAVAILABLE, "a cancel was not answered");
   end_cancelled(c);

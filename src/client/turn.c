@@ -42,6 +42,12 @@ static int64_t milliseconds_left(int64_t deadline) {
   return left > 1 ? left : 1;
 }
 
+static void send_cancel(ts_client* c) {
+  if (c->asked.acquire == 0) return;
+  const struct tsl_message cancel = tsc_cancel_of(c->asked.acquire);
+  tsc_send_or_drop(c, &cancel);
+}
+
 void tsc_send_acquire(ts_client* c) {
   const uint64_t request = tsc_next_request(c);
   struct tsl_message acquire = tsc_message(TSL_ACQUIRE, request);
@@ -52,10 +58,12 @@ void tsc_send_acquire(ts_client* c) {
   atomic_store(&c->waiting, request);
   tsc_send_or_drop(c, &acquire);
   /* A cancel that came before the acquire was out met nothing at the node. */
-  if (!tsc_acquire_cancelled(c) || c->phase != TSC_UP) return;
-  struct tsl_message cancel = tsc_message(TSL_CANCEL, tsc_next_request(c));
-  cancel.u.cancel.target = request;
-  tsc_send_or_drop(c, &cancel);
+  if (tsc_acquire_cancelled(c)) send_cancel(c);
+}
+
+/* One that read an earlier number, before this acquire was sent, met nothing either. */
+void tsc_repeat_cancel(ts_client* c) {
+  if (atomic_load(&c->cancelled) < c->asked.acquire) send_cancel(c);
 }
 
 void tsc_end_acquire(ts_client* c, const struct tsc_outcome* outcome) {

@@ -26,8 +26,9 @@ enum tsl_type {
   TSL_JOIN = 3,    /* the sending process becomes a participant; again after a lost connection, with
                       the same names: the reply's epoch is that of the slice it is in, 0 if none */
   TSL_ACQUIRE = 4, /* answered when the turn has come, is refused, or the deadline is over */
-  TSL_CANCEL = 5,  /* gives up an acquire; not answered itself: the acquire is, with TSL_CANCELLED, or
-                      TSL_OK if the grant came first. Nothing waits under that number: ignored */
+  TSL_CANCEL = 5,  /* gives up an acquire, whose number it has and names; not answered itself: the
+                      acquire is, with TSL_CANCELLED, or TSL_OK if the grant came first. Nothing waits
+                      under that number: ignored */
   TSL_YIELD = 6,   /* fenced by its epoch: may be repeated, also after a lost connection */
   TSL_LEAVE = 7,
   TSL_STATUS = 8,
@@ -78,7 +79,7 @@ struct tsl_header {
   uint32_t magic;
   uint16_t version;
   uint16_t type;
-  uint64_t request; /* chosen by the client, not 0, grows within a connection */
+  uint64_t request; /* chosen by the client, not 0, grows within a connection, except a cancel's */
 };
 
 struct tsl_hello { /* no common version: TSL_VERSION_MISMATCH, the node's range in the detail */

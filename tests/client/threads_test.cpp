@@ -120,16 +120,41 @@ TEST_CASE("cancels from everywhere leave nobody waiting", "[client]") {
   House house;
   house.node.hold(TSL_ACQUIRE);
   Joined client(house);
-  std::atomic<int> waiting{8};
+  std::atomic<int> waiting{8}, others{0};
   std::thread canceller([&] {
     while (waiting > 0) static_cast<void>(!ts_cancel(client));
   });
   onThreads(8, [&](int) {
     for (int round = 0; round < 10; ++round) {
-      static_cast<void>(!ts_acquire(client, nullptr, nullptr));
+      if (ts_acquire(client, nullptr, nullptr) != TS_ERR_CANCELLED) ++others;
     }
     --waiting;
   });
   canceller.join();
+  CHECK(others == 0);
   CHECK(client.state().depth == 0);
+  CHECK(house.node.count(TSL_HELLO) == 1);  // no cancel cost the connection
+}
+
+TEST_CASE("a cancel that is overtaken by another thread's message breaks nothing", "[client]") {
+  House house;
+  Joined client(house);
+  std::atomic<bool> over{false};
+  std::atomic<int> failures{0};
+  std::thread cancellers([&] {
+    onThreads(4, [&](int) {
+      while (!over) static_cast<void>(!ts_cancel(client));
+    });
+  });
+  onThreads(2, [&](int) {
+    for (int round = 0; round < 1000; ++round) {
+      const ts_status status = ts_acquire(client, nullptr, nullptr);
+      if (status == TS_ERR_CANCELLED) continue;
+      if (status != TS_OK || ts_yield(client) != TS_OK) ++failures;
+    }
+  });
+  over = true;
+  cancellers.join();
+  CHECK(failures == 0);
+  CHECK(house.node.count(TSL_HELLO) == 1);
 }

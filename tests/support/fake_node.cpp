@@ -151,6 +151,7 @@ void FakeNode::acceptAll() {
 
 void FakeNode::closeConnection(int fd, bool byClient) {
   std::erase(connections_, fd);
+  last_.erase(fd);
   std::erase_if(held_, [fd](const Held& h) { return h.connection == fd; });
   ::close(fd);
   if (!byClient) return;
@@ -183,7 +184,20 @@ void FakeNode::remember(int fd, const tsl_message& message) {
   changed_.notify_all();
 }
 
+bool FakeNode::grows(int fd, const tsl_message& message) {
+  if (message.header.type == TSL_CANCEL) return true;  // it has its acquire's
+  std::uint64_t& last = last_[fd];
+  if (message.header.request <= last) return false;
+  last = message.header.request;
+  return true;
+}
+
 void FakeNode::take(int fd, const tsl_message& message) {
+  if (!grows(fd, message)) {
+    reply(fd, message.header.type, message.header.request, TSL_PROTOCOL, "a number that does not grow");
+    closeConnection(fd, false);
+    return;
+  }
   if (message.header.type == TSL_HELLO) claim_.clear();
   if (message.header.type == TSL_CLAIM) {
     claim_ += fieldOf(message.u.claim.devices, TSL_TEXT_DEVICES);

@@ -84,6 +84,7 @@ private:
   void readFrom(int fd);
   void closeConnection(int fd, bool byClient);
   void take(int fd, const tsl_message& message);
+  bool grows(int fd, const tsl_message& message);
   void obey(int fd, const tsl_message& message);
   void cancel(const tsl_message& message);
   void endOverdue();
@@ -97,6 +98,7 @@ private:
   bool ending_ = false;
   bool frozen_ = false;
   std::vector<int> connections_;
+  std::map<int, std::uint64_t> last_;  // request numbers, as the node checks them
   std::map<std::uint16_t, Rule> rules_;
   std::vector<Held> held_;
   std::uint64_t epoch_ = 0;
