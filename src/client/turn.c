@@ -10,10 +10,25 @@ bool tsc_acquire_cancelled(const ts_client* c) {
   return atomic_load(&c->cancelled) >= c->acquire.first;
 }
 
+/* Tries that come together share one answer, which comes at once. */
+static bool others_wait(const ts_client* c) {
+  for (const struct tsc_waiter* w = c->acquire.waiters; w != NULL; w = w->next) {
+    if (!w->try_only) return true;
+  }
+  return false;
+}
+
 void tsc_begin_acquire(ts_client* c, struct tsc_waiter* waiter, const char* phase) {
   if (c->slice.entered) {
     c->slice.depth++;
     tsc_finish(c, waiter, &(struct tsc_outcome){.status = TS_OK});
+    return;
+  }
+  if (waiter->try_only && others_wait(c)) {
+    struct tsc_outcome busy;
+    tsc_say(&busy, TS_ERR_BUSY, "acquire in group '%s': BUSY: another thread of this process waits",
+            c->settings.join.group);
+    tsc_finish(c, waiter, &busy);
     return;
   }
   const bool first = c->acquire.waiters == NULL;

@@ -71,6 +71,30 @@ TEST_CASE("each thread has its own deadline", "[client]") {
   CHECK(client.state().depth == 1);
 }
 
+TEST_CASE("a hasty thread does not cost a patient one its connection", "[client]") {
+  House house;
+  house.node.hold(TSL_ACQUIRE);
+  Joined client(house);
+  std::atomic<int> patient{-1};
+  std::thread first([&] { patient = ts_acquire(client, nullptr, nullptr); });
+  house.node.waitFor(TSL_ACQUIRE);
+  SECTION("with a deadline of its own") {
+    const ts_acquire_options options = within(20);
+    CHECK(ts_acquire(client, &options, nullptr) == TS_ERR_TIMED_OUT);
+    CHECK(errorSays("another thread of the process waits on"));
+  }
+  SECTION("with a try") {
+    CHECK(ts_try_acquire(client, nullptr) == TS_ERR_BUSY);
+    CHECK(errorSays("another thread of this process waits"));
+  }
+  house.node.grant();
+  first.join();
+  CHECK(patient == TS_OK);
+  CHECK(client.state().depth == 1);
+  CHECK(house.node.count(TSL_ACQUIRE) == 1);
+  CHECK(house.node.count(TSL_HELLO) == 1);
+}
+
 TEST_CASE("handles of several groups do not disturb each other", "[client]") {
   House house;
   std::atomic<int> failures{0};
