@@ -91,10 +91,10 @@ ts_status ts_acquire_start(ts_client* c, const ts_acquire_options* options) {
   return status;
 }
 
-/* Whether a started call is done; takes in what has come if need be. */
+/* Whether a started call is done; takes in what has come. */
 static bool settled(ts_client* c, const struct tsc_waiter* waiter) {
-  tsc_wake_drain(c);
-  if (!waiter->done) tsc_poll(c);
+  if (!c->reading) tsc_wake_drain(c); /* else the wake-up is the reader's */
+  tsc_poll(c);
   if (!waiter->done) tsc_alarm_heard(c);
   return waiter->done;
 }

@@ -95,6 +95,31 @@ TEST_CASE("a hasty thread does not cost a patient one its connection", "[client]
   CHECK(house.node.count(TSL_HELLO) == 1);
 }
 
+TEST_CASE("a loop on one thread takes no wake-up from another that waits", "[client]") {
+  House house;
+  house.node.hold(TSL_ACQUIRE);
+  Joined client(house);
+  std::atomic<int> patient{-1}, others{0};
+  std::thread reader([&] { patient = ts_acquire(client, nullptr, nullptr); });
+  house.node.waitFor(TSL_ACQUIRE);
+  REQUIRE(ts_acquire_start(client, nullptr) == TS_OK);
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<bool> asks{false};
+    std::thread hasty([&] {
+      const ts_acquire_options options = within(1);
+      asks = true;
+      if (ts_acquire(client, &options, nullptr) != TS_ERR_TIMED_OUT) ++others;
+    });
+    while (!asks) std::this_thread::yield();
+    for (int i = 0; i < round; ++i) others += ts_acquire_finish(client, nullptr) != TS_ERR_BUSY;
+    hasty.join();  // the reader must have learned of its deadline
+  }
+  CHECK(others == 0);
+  house.node.grant();
+  reader.join();
+  CHECK(patient == TS_OK);
+}
+
 TEST_CASE("handles of several groups do not disturb each other", "[client]") {
   House house;
   std::atomic<int> failures{0};
