@@ -88,18 +88,14 @@ ts_status ts_join(const ts_join_options* options, ts_client** out) {
   return tsc_answer(&outcome);
 }
 
-static bool owes(const ts_client* c) {
-  return c->slice.entered || c->yield.owed;
-}
-
 static void leave(ts_client* c) {
   pthread_mutex_lock(&c->lock);
   if (c->acquire.waiters != NULL) {
     tsc_end_acquire(c, &(struct tsc_outcome){.status = TS_ERR_CANCELLED});
   }
-  if (c->slice.entered) tsc_owe_yield(c, &c->slice.grant);
-  if (c->phase != TSC_DOWN || owes(c)) {
-    const int64_t patience = owes(c) ? TSC_PATIENCE_MS : TSC_GRACE_MS;
+  if (c->slice.entered && c->slice.grant.epoch_counter != 0) tsc_owe_yield(c, &c->slice.grant);
+  if (c->phase != TSC_DOWN || c->yield.owed) {
+    const int64_t patience = c->yield.owed ? TSC_PATIENCE_MS : TSC_GRACE_MS;
     struct tsc_waiter waiter = {.deadline = tsc_after(tsc_now(), patience)};
     c->leave_waiter = &waiter;
     tsc_wait(c, &waiter);
@@ -155,10 +151,10 @@ ts_status ts_get_state(ts_client* c, ts_state* state) {
   ts_state now = {.size = size, .active = c->settings.active};
   if (c->settings.active) {
     pthread_mutex_lock(&c->lock);
-    now.entered = c->slice.entered;
+    now.entered = c->slice.entered && !c->slice.is_void;
     now.depth = c->slice.depth;
     now.waiters = c->waiters;
-    now.epoch = c->slice.entered ? c->slice.grant.epoch_counter : 0;
+    now.epoch = now.entered ? c->slice.grant.epoch_counter : 0;
     pthread_mutex_unlock(&c->lock);
   }
   memcpy(state, &now, size < sizeof now ? size : sizeof now);

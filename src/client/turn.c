@@ -19,7 +19,7 @@ static bool others_wait(const ts_client* c) {
 }
 
 void tsc_begin_acquire(ts_client* c, struct tsc_waiter* waiter, const char* phase) {
-  if (c->slice.entered) {
+  if (c->slice.entered && !c->slice.is_void) {
     c->slice.depth++;
     tsc_finish(c, waiter, &(struct tsc_outcome){.status = TS_OK});
     return;
@@ -97,9 +97,10 @@ static void granted(ts_client* c, const struct tsl_reply* reply) {
     tsc_owe_yield(c, reply);
     return;
   }
+  if (!c->slice.is_void) c->slice.depth = 0; /* else the outer levels go on in the new slice */
   c->slice.grant = *reply;
   c->slice.entered = true;
-  c->slice.depth = 0;
+  c->slice.is_void = false;
   for (const struct tsc_waiter* w = c->acquire.waiters; w != NULL; w = w->next) c->slice.depth++;
   atomic_store(&c->ask_yield, 0);
   tsc_end_acquire(c, &(struct tsc_outcome){.status = TS_OK});
@@ -137,8 +138,17 @@ void tsc_acquire_answered(ts_client* c, const struct tsl_reply* reply) {
   }
 }
 
+void tsc_void_slice(ts_client* c, const struct tsl_reply* rejoined) {
+  c->slice.is_void = true;
+  c->slice.grant.epoch_counter = rejoined->epoch_counter;
+  c->slice.grant.epoch_generation = rejoined->epoch_generation;
+  atomic_store(&c->ask_yield, 1);
+  tsc_alarm_ring(c);
+}
+
 void tsc_owe_yield(ts_client* c, const struct tsl_reply* grant) {
   c->slice.entered = false;
+  c->slice.is_void = false;
   c->slice.depth = 0;
   atomic_store(&c->ask_yield, 0);
   c->yield.owed = true;
@@ -174,7 +184,9 @@ void tsc_yield_answered(ts_client* c, const struct tsl_reply* reply) {
   const bool known = reply->status == TSL_NOT_ENTERED || reply->status == TSL_STALE;
   struct tsc_outcome outcome = {.status = TS_OK};
   if (reply->status != TSL_OK && !(known && c->yield.repeated)) {
-    tsc_explain(c, "yield", reply, &outcome);
+    struct tsl_reply told = *reply;
+    if (told.status == TSL_NOT_ENTERED) told.status = TSL_STALE; /* to the caller it was a slice */
+    tsc_explain(c, "yield", &told, &outcome);
   }
   end_yield(c, &outcome);
 }
