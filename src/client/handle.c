@@ -134,10 +134,13 @@ int ts_should_yield(ts_client* c) {
 }
 
 int ts_fd(ts_client* c) {
-  if (c == NULL || tsc_guard_forked(&c->guard) || !c->settings.active) return -1;
+  if (tsc_check_handle(c, "ts_fd") != TS_OK || !c->settings.active) return -1;
   pthread_mutex_lock(&c->lock);
   const int fd = tsc_alarm_fd(c);
   pthread_mutex_unlock(&c->lock);
+  if (fd < 0) {
+    tsc_fail(TS_ERR_INTERNAL, "ts_fd: no descriptor is left in this process: see ulimit -n");
+  }
   return fd;
 }
 

@@ -19,6 +19,11 @@ enum {
   TSL_TEXT_DEVICES = 176,
 };
 
+enum {
+  TSL_MOST_IN_GANG = 1000000,
+  TSL_MOST_PRIORITY = 10000, /* and as much below 0 */
+};
+
 enum tsl_type {
   /* Client to node. */
   TSL_HELLO = 1,   /* first message of a connection; the reply's header has the version agreed on */
@@ -99,7 +104,7 @@ enum tsl_join_flags {
 struct tsl_join {
   char group[TSL_TEXT_GROUP];
   char job[TSL_TEXT_JOB]; /* "" : the node names it by uid, session and pid */
-  uint32_t gang;          /* 0: no gang */
+  uint32_t gang;          /* 0: no gang; at most TSL_MOST_IN_GANG */
   int32_t priority;
   uint32_t flags;
   uint32_t on_broken;     /* 0 kill, 1 keep */
