@@ -69,7 +69,7 @@ Failure Master::failureOf(const kj::Exception& exception) const {
 Failure Master::unreachable(const std::string& cause) const {
   return Failure(Exit::Unreachable,
                  "tsmasterd cannot be reached at " + shown(place_) + ": " + cause +
-                     "; start it there with `systemctl start tsmasterd`, or say where it is with "
+                     "; start it there: tsmasterd --config /etc/timeslice/master.toml, or say where it is with "
                      "--master or TIMESLICE_MASTER");
 }
 

@@ -74,7 +74,7 @@ Failure Node::unreachable(const std::string& cause) const {
   return Failure(Exit::Unreachable,
                  "tsnoded cannot be reached at " + place_.address + " (" +
                      (place_.from.starts_with('/') ? "from " : "") + place_.from + "): " + cause +
-                     "; start it with `systemctl start tsnoded`, or say where it is with --socket or "
+                     "; start it: tsnoded --config /etc/timeslice/node.toml, or say where it is with --socket or "
                      "TIMESLICE_SOCKET");
 }
 

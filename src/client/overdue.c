@@ -25,8 +25,7 @@ static void say_absent(const ts_client* c, const char* call, struct tsc_outcome*
     return;
   }
   tsc_say(out, TS_ERR_UNAVAILABLE,
-          "%s in group '%s': the node daemon at %s does not answer; see: "
-          "systemctl status tsnoded",
+          "%s in group '%s': the node daemon at %s does not answer; see its log",
           call, c->settings.join.group, c->settings.socket);
 }
 

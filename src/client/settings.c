@@ -131,8 +131,8 @@ static ts_status outside(void) {
   return tsc_fail(
       TS_ERR_UNAVAILABLE,
       "TIMESLICE_REQUIRED=%.20s, but neither TIMESLICE_GROUP nor "
-      "TIMESLICE_SOCKET is set here: the job was started without timeslice; submit it with "
-      "--timeslice-group or use tsctl run",
+      "TIMESLICE_SOCKET is set here: the job was started without timeslice; start it with "
+      "tsctl run --group NAME -- PROGRAM",
       required);
 }
 

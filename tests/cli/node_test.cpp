@@ -99,7 +99,7 @@ TEST_CASE("a node that is not there, is silent or goes away is unreachable, and 
   Failure missing = failureOf([&] { Node({dir / "none.sock", "--socket"}, 10s); });
   CHECK(missing.exit() == Exit::Unreachable);
   CHECK_THAT(missing.what(), Contains("none.sock (--socket): No such file") &&
-                                 Contains("systemctl start tsnoded"));
+                                 Contains("tsnoded --config /etc/timeslice/node.toml"));
   {
     FakeNode fake([](int, const tsl_message&) {});
     Failure silent = failureOf([&] { Node({fake.path(), "test"}, 20ms); });

@@ -111,8 +111,8 @@ class Tsctl(unittest.TestCase):
         told = json.loads(done.stdout)
         self.assertFalse(told["ok"])
         failed = {c["what"].split()[0]: c["cure"] for c in told["checks"] if c["verdict"] == "fail"}
-        self.assertIn("systemctl start tsnoded", failed["tsnoded"])
-        self.assertIn("systemctl start tsmasterd", failed["tsmasterd"])
+        self.assertIn("tsnoded --config /etc/timeslice/node.toml", failed["tsnoded"])
+        self.assertIn("tsmasterd --config /etc/timeslice/master.toml", failed["tsmasterd"])
 
     def test_help_and_version_go_to_stdout_and_are_0(self):
         for arguments in (["--help"], ["run", "--help"], ["--version"]):

@@ -203,7 +203,7 @@ TEST_CASE("without a daemon the error says where it looked and how to start it",
   }
   CHECK(ts_join(nullptr, &client) == TS_ERR_UNAVAILABLE);
   CHECK(errorSays(socket));
-  CHECK(errorSays("systemctl start tsnoded"));
+  CHECK(errorSays("tsnoded --config /etc/timeslice/node.toml"));
 }
 
 TEST_CASE("a stream socket is told from a node daemon's", "[client]") {

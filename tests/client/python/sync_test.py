@@ -227,7 +227,7 @@ class Joining(Base):
         with self.assertRaises(timeslice.Unavailable) as caught:
             timeslice.join()
         self.assertIn(self.node.socket, str(caught.exception))
-        self.assertIn("systemctl start tsnoded", str(caught.exception))
+        self.assertIn("tsnoded --config /etc/timeslice/node.toml", str(caught.exception))
         self.node.tell("back")
 
     def test_a_bad_value(self):
