@@ -35,7 +35,7 @@ TEST_CASE("a job is named after its program, in signs that a name may have", "[c
   Here here;
   std::filesystem::create_symlink("/bin/true", here.dir / "g++ 12");
   here.options.program = {here.dir / "g++ 12"};
-  CHECK(sliceProgram(here.places, here.options) == 0);
+  REQUIRE(sliceProgram(here.places, here.options) == 0);
   CHECK_THAT(here.node.waitFor(TSL_JOIN).u.join.job, Catch::StartsWith("g___12."));
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("a program's exit code is known also where children are reaped unasked
   Here here;
   auto before = std::signal(SIGCHLD, SIG_IGN);
   here.options.program = {"sh", "-c", "exit 7"};
-  CHECK(sliceProgram(here.places, here.options) == 7);
+  REQUIRE(sliceProgram(here.places, here.options) == 7);
   std::signal(SIGCHLD, before);
   here.node.waitFor(TSL_YIELD);
 }
