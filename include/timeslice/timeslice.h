@@ -80,9 +80,9 @@ typedef struct ts_join_options {
   const char* job;       /* TIMESLICE_JOB, else named by the node; at most 63 bytes */
   const char* devices;   /* TIMESLICE_DEVICES, else CUDA_VISIBLE_DEVICES, else all; "0,1" or UUIDs */
   const char* backend;   /* TIMESLICE_BACKEND, else the node's default */
-  uint32_t gang;         /* TIMESLICE_GANG; participants that make one slice, 0: no gang */
-  int32_t priority;      /* TIMESLICE_PRIORITY; larger goes first where the policy is `priority`;
-                            -10000 to 10000 */
+  uint32_t gang;         /* TIMESLICE_GANG; participants that make one slice, 0: no gang; to 1,000,000 */
+  int32_t priority;      /* TIMESLICE_PRIORITY, -10,000 to 10,000; larger goes first where the policy is
+                            `priority` */
   int64_t deadline_ms;   /* for the join itself; 0: 10,000 */
 } ts_join_options;
 
@@ -104,24 +104,29 @@ typedef struct ts_grant {
 typedef struct ts_state {
   size_t size;          /* set it to sizeof(ts_state) before the call */
   uint32_t active;      /* 0: outside, a handle that does nothing */
-  uint32_t entered;     /* 1: in a slice */
+  uint32_t entered;     /* 1: in a slice; 0 also when it has ended while the node daemon was away */
   uint32_t depth;       /* nested acquires */
   uint32_t waiters;     /* other jobs waiting in the group, as last known by the node */
   uint64_t epoch;
 } ts_state;
 
 /* Makes this process a participant. `options` may be NULL. *out is NULL unless the answer is TS_OK.
- * Errors: INVALID, UNAVAILABLE, VERSION, UNKNOWN_GROUP, PERMISSION, DEVICE_OWNED, NO_CLAIM,
- * ALREADY_JOINED, MASTER_DOWN, TIMED_OUT. */
+ * Errors: INVALID (a value is out of its range, or does not fit the job that is there), UNAVAILABLE,
+ * VERSION, UNKNOWN_GROUP, PERMISSION, DEVICE_OWNED, NO_CLAIM, ALREADY_JOINED, UNSUPPORTED (the node has
+ * no such backend), MASTER_DOWN, SHUTDOWN, PROTOCOL, INTERNAL, TIMED_OUT. */
 TS_CHECKED ts_status ts_join(const ts_join_options* options, ts_client** out);
 
 /* Blocks until the turn has come. Inside a slice: one level deeper, at once. Both pointers may be
- * NULL. Errors: TIMED_OUT, CANCELLED, DEADLOCK, EVICTED, FAULTED, NO_DEVICE_MEMORY, NO_HOST_MEMORY,
- * FORKED, UNAVAILABLE (the daemon went away and did not return within the deadline; within 5 minutes,
- * if there is none). */
+ * NULL. All threads that wait on a handle share one place in the queue, and one grant.
+ * Errors: INVALID, TIMED_OUT, CANCELLED, DEADLOCK, EVICTED, PAUSED, FAULTED, NO_DEVICE_MEMORY,
+ * NO_HOST_MEMORY, NOT_RELEASED, NOT_JOINED, FORKED, MASTER_DOWN, PROTOCOL, INTERNAL, UNAVAILABLE (the
+ * daemon went away and did not return within the deadline; within 5 minutes, if there is none). While it
+ * is away for a shorter time, the library comes back by itself, and may answer what a join answers. */
 TS_CHECKED ts_status ts_acquire(ts_client* client, const ts_acquire_options* options,
                                 ts_grant* grant);
-/* As ts_acquire(), and TS_ERR_BUSY instead of waiting for anybody. */
+/* As ts_acquire(), and TS_ERR_BUSY instead of waiting for anybody, another thread of this process that
+ * waits included. A node daemon that is silent costs up to 2 s (TIMED_OUT), one that is away 1 s
+ * (UNAVAILABLE). */
 TS_CHECKED ts_status ts_try_acquire(ts_client* client, ts_grant* grant);
 
 /* For loops and asyncio: asks for the turn and returns at once with TS_OK; then ts_fd() becomes
@@ -130,13 +135,16 @@ TS_CHECKED ts_status ts_try_acquire(ts_client* client, ts_grant* grant);
 TS_CHECKED ts_status ts_acquire_start(ts_client* client, const ts_acquire_options* options);
 TS_CHECKED ts_status ts_acquire_finish(ts_client* client, ts_grant* grant);
 
-/* Gives up a waiting acquire, from any thread or a signal handler. If the grant came first, that
- * acquire still answers TS_OK and must be yielded. TS_OK also when nothing waits. */
+/* Gives up the waiting acquire, from any thread or a signal handler: the calls of all threads that wait
+ * on this handle end, with CANCELLED. If the grant came first they still answer TS_OK, and each must be
+ * yielded. TS_OK also when nothing waits. Errors: INVALID, FORKED; it sets no ts_last_error(). */
 TS_CHECKED ts_status ts_cancel(ts_client* client);
 
 /* Ends the slice of this participant, or one level of nesting. Returns when the node has recorded it,
- * also while the master is away. NOT_ENTERED without a slice. UNAVAILABLE when the node daemon cannot
- * be reached for 10 s: the slice is over all the same, and the yield is repeated at the next call. */
+ * also while the master is away. Whatever it answers, the slice is over. Errors: NOT_ENTERED (without a
+ * slice; nothing changed), STALE (the slice had ended before, by an operator or while the node daemon was
+ * away: others may have had the devices meanwhile), UNAVAILABLE (the node daemon cannot be reached for
+ * 10 s: the yield is repeated at the next call), FORKED, PROTOCOL, INTERNAL. */
 TS_CHECKED ts_status ts_yield(ts_client* client);
 
 /* For loops and asyncio, as ts_acquire_start() and ts_acquire_finish(). The slice is over for the
@@ -144,23 +152,28 @@ TS_CHECKED ts_status ts_yield(ts_client* client);
 TS_CHECKED ts_status ts_yield_start(ts_client* client);
 TS_CHECKED ts_status ts_yield_finish(ts_client* client);
 
-/* 1 when others wait and the hold limit is over, else 0. Costs a read of memory, and a recv() when
- * the socket has something. 0 on NULL. */
+/* 1 when others wait and the hold limit is over, or when the slice has ended while the node daemon was
+ * away; else 0, also on NULL. Costs two reads of the clock and one recv() that does not block, a
+ * microsecond or two: call it once a step of training, not in an inner loop. */
 TS_EXPORT int ts_should_yield(ts_client* client);
 
 /* A descriptor to poll for reading: readable when a grant, a refusal or a request to yield has come, or
  * when the connection wants care; call ts_acquire_finish(), ts_yield_finish() or ts_should_yield() then.
- * Owned by the handle and the same for its whole life; -1 outside. */
+ * Owned by the handle and the same for its whole life. -1 outside, and when no descriptor is left, which
+ * ts_last_error() says. */
 TS_EXPORT int ts_fd(ts_client* client);
 
 TS_CHECKED ts_status ts_get_state(ts_client* client, ts_state* state);
 
 /* Yields if need be, gives up what waits, frees the handle. NULL is fine. Waits for the node daemon for
- * 1 s at most, 10 s if it has to be told of a yield. In a child after fork() it frees the copy. */
+ * 1 s at most, 10 s if it has to be told of a yield; a yield that it could not be told by then is lost,
+ * and the slice ends with the process. In a child after fork() it frees the copy. */
 TS_EXPORT void ts_leave(ts_client* client);
 
 TS_EXPORT const char* ts_strerror(ts_status status);        /* a fixed name: "TIMED_OUT" */
-TS_EXPORT const char* ts_last_error(void);                  /* this thread's last failure, a sentence */
+/* This thread's last failure, a sentence; "" before the first. Valid until the next failure of a call of
+ * this thread; calls that succeed, and answers of TS_ERR_BUSY by a finish, leave it alone. */
+TS_EXPORT const char* ts_last_error(void);
 TS_EXPORT const char* ts_version(void);                     /* "0.1.0" */
 
 #ifdef __cplusplus

@@ -9,7 +9,7 @@ import os
 import time
 
 from . import _library
-from ._errors import Error, NotJoined, TimedOut, Unavailable, error_for
+from ._errors import Error, Forked, Internal, Invalid, NotJoined, TimedOut, Unavailable, error_for
 from ._gate import Gate
 from ._watch import Watch
 
@@ -42,6 +42,13 @@ def _text(value: str | None) -> bytes | None:
     return None if value is None else os.fsencode(value)
 
 
+def _whole(name: str, value: int, low: int, high: int) -> int:
+    """ctypes would cut it down to what fits."""
+    if not isinstance(value, int) or not low <= value <= high:
+        raise Invalid(f"{name}={value!r} is not a whole number from {low} to {high}")
+    return value
+
+
 def _milliseconds(seconds: float | None) -> int:
     return 0 if seconds is None else max(1, round(seconds * 1000))
 
@@ -56,8 +63,8 @@ def _refuse_outside() -> None:
     if required not in ("", "0"):
         raise Unavailable(
             f"TIMESLICE_REQUIRED={required}, but neither TIMESLICE_GROUP nor TIMESLICE_SOCKET is set "
-            "here: the job was started without timeslice; submit it with --timeslice-group or use "
-            "tsctl run")
+            "here: the job was started without timeslice; start it with tsctl run --group NAME -- "
+            "PROGRAM")
 
 
 class Client:
@@ -86,15 +93,27 @@ class Client:
         options = _library.sized(_library.JoinOptions)
         options.socket, options.group, options.job = _text(socket), _text(group), _text(job)
         options.devices, options.backend = _text(devices), _text(backend)
-        options.gang, options.priority = gang, priority
+        options.gang = _whole("gang", gang, 0, _library.MOST_IN_GANG)
+        options.priority = _whole("priority", priority, -_library.MOST_PRIORITY,
+                                  _library.MOST_PRIORITY)
         options.deadline_ms = _milliseconds(deadline)
         handle = ctypes.c_void_p()
         self._lib = lib
         self._check(lib.ts_join(ctypes.byref(options), ctypes.byref(handle)))
         self._handle = handle
-        self._watch = Watch(lib.ts_fd(handle))
+        self._pid = os.getpid()
+        self._watch = Watch(self._descriptor())
         self._acquires = Gate()
         self._yields = Gate()
+        self._begin()
+
+    def _descriptor(self) -> int:
+        fd = self._lib.ts_fd(self._handle)
+        if fd < 0:
+            reason = self._lib.ts_last_error().decode(errors="replace")
+            self.leave()
+            raise Internal(reason)
+        return fd
 
     def _check(self, status: int) -> None:
         if status != _library.OK:
@@ -104,6 +123,9 @@ class Client:
     def _is_outside(self) -> bool:
         if self._handle is None and not self._outside:
             raise NotJoined("this Client has left its group: make another one")
+        if not self._outside and os.getpid() != self._pid:
+            raise Forked(f"this Client belongs to process {self._pid}, which forked {os.getpid()}: make "
+                         "another one here, or use timeslice.slice()")
         return self._outside
 
     def acquire(self, phase: str = "", deadline: float | None = None) -> Grant:
@@ -120,16 +142,19 @@ class Client:
         if not self._acquires.enter(self._left(end)):
             raise self._timed_out(deadline)
         try:
-            self._start(phase, self._left(end))
-            try:
-                while (grant := self._finish()) is None:
-                    self._watch.wait()
-                return grant
-            except BaseException:
-                self._abandon()
-                raise
+            return self._acquire(phase, self._left(end))
         finally:
             self._acquires.leave()
+
+    def _acquire(self, phase: str, deadline: float | None) -> Grant:
+        try:
+            self._start(phase, deadline)
+            while (grant := self._finish()) is None:
+                self._watch.wait()
+            return grant
+        except BaseException:
+            self._abandon()
+            raise
 
     async def acquire_async(self, phase: str = "", deadline: float | None = None) -> Grant:
         """As acquire(), without blocking the running loop. Cancelling the task leaves no queue
@@ -140,40 +165,53 @@ class Client:
         if not await self._acquires.enter_async(self._left(end)):
             raise self._timed_out(deadline)
         try:
-            self._start(phase, self._left(end))
-            try:
-                while (grant := self._finish()) is None:
-                    await self._watch.wait_async()
-                return grant
-            except BaseException:
-                await self._abandon_async()
-                raise
+            return await self._acquire_async(phase, self._left(end))
         finally:
             self._acquires.leave()
+
+    async def _acquire_async(self, phase: str, deadline: float | None) -> Grant:
+        try:
+            self._start(phase, deadline)
+            while (grant := self._finish()) is None:
+                await self._watch.wait_async()
+            return grant
+        except GeneratorExit:  # the loop is gone, and nothing can be awaited
+            self._abandon()
+            raise
+        except BaseException:
+            await self._abandon_async()
+            raise
 
     def try_acquire(self) -> Grant | None:
         """The turn if it is free now, else None. Raises as acquire(). Any thread."""
         if self._is_outside():
             return Grant()
         raw = _library.sized(_library.RawGrant)
-        status = self._lib.ts_try_acquire(self._handle, ctypes.byref(raw))
-        if status == _library.BUSY:
-            return None
-        self._check(status)
-        return self._grant_of(raw)
+        try:
+            status = self._lib.ts_try_acquire(self._handle, ctypes.byref(raw))
+            if status == _library.BUSY:
+                return None
+            self._check(status)
+            return self._grant_of(raw)
+        except KeyboardInterrupt:
+            if raw.epoch != 0:
+                self.give_back()
+            raise
 
-    def release(self) -> None:
+    def give_back(self) -> None:
         """Yields: ends the slice, or one level of nesting. Returns when the node has recorded it, also
         while the master is away. Raises NotEntered without a slice, Unavailable when the node daemon
         cannot be reached for 10 s (the slice is over all the same), Stale, Forked. Any thread."""
         if not self._is_outside():
             self._check(self._lib.ts_yield(self._handle))
 
-    async def release_async(self) -> None:
-        """As release(), without blocking the running loop; a cancelled task yields all the same."""
+    async def give_back_async(self) -> None:
+        """As give_back(), without blocking the running loop; a cancelled task yields all the same."""
         if self._is_outside():
             return
-        await _unstoppable(self._release_async())
+        held = _HeldCancel()
+        await self._give_back_async(held)
+        held.let_go()
 
     def should_yield(self) -> bool:
         """True when others wait and the hold limit is over: end the slice at the next good point.
@@ -227,36 +265,57 @@ class Client:
                      waited=raw.waited_us / 1e6, moved_bytes=raw.moved_bytes)
 
     def _start(self, phase: str, deadline: float | None) -> None:
-        self._finished = False
         options = _library.sized(_library.AcquireOptions)
         options.deadline_ms = _milliseconds(deadline)
         options.phase = _text(phase)
-        try:
-            self._check(self._lib.ts_acquire_start(self._handle, ctypes.byref(options)))
-        except BaseException:
-            self._finished = True
-            raise
+        self._begin()
+        status = self._lib.ts_acquire_start(self._handle, ctypes.byref(options))
+        if status != _library.OK:
+            self._end(status)
+
+    def _begin(self) -> None:
+        """What an exception may leave behind from here on, also one between two lines, is known from
+        `_raw`, whose epoch libtimeslice fills with a grant, and from `_pending`."""
+        self._raw = _library.sized(_library.RawGrant)
+        self._pending = True
+
+    def _end(self, status: int) -> None:
+        self._pending = False
+        self._check(status)
 
     def _finish(self) -> Grant | None:
         """None: not yet. Only who is inside the gate calls it."""
-        raw = _library.sized(_library.RawGrant)
-        status = self._lib.ts_acquire_finish(self._handle, ctypes.byref(raw))
+        status = self._lib.ts_acquire_finish(self._handle, ctypes.byref(self._raw))
         if status == _library.BUSY:
             return None
-        self._finished = True
-        self._check(status)
-        return self._grant_of(raw)
+        self._end(status)
+        return self._grant_of(self._raw)
+
+    def _settled(self) -> bool:
+        """Whether a cancelled acquire has ended, in whatever way."""
+        try:
+            return self._finish() is not None
+        except Error:  # its place is gone; what made us cancel goes on
+            return True
+
+    def _gives_up(self) -> bool:
+        """Cancels what waits. True: its end must be waited for."""
+        if not self._pending or self._raw.epoch != 0:
+            return False
+        self.cancel()
+        return True
 
     def _abandon(self) -> None:
-        if self._finished:
-            return
-        self.cancel()
-        while not self._finished:
-            if self._settle():
-                self.release()
-                return
-            if not self._finished:
+        """Leaves no place in the queue and no slice behind."""
+        if self._gives_up():
+            while not self._settled():
                 self._wait_through()
+        if self._raw.epoch == 0:
+            return
+        try:
+            self.give_back()
+        except Error:  # the slice is over all the same
+            pass
 
     def _wait_through(self) -> None:
         try:
@@ -265,48 +324,45 @@ class Client:
             pass
 
     async def _abandon_async(self) -> None:
-        if not self._finished:
-            self.cancel()
-            await _unstoppable(self._settle_async())
-
-    async def _settle_async(self) -> None:
-        while not self._finished:
-            if self._settle():
-                await self._release_async()
-                return
-            if not self._finished:
-                await self._watch.wait_async()
-
-    def _settle(self) -> bool:
-        """Takes in the end of a cancelled acquire. True: the grant came first, and must be yielded."""
+        held = _HeldCancel()
+        if self._gives_up():
+            while not self._settled():
+                await held.over(self._watch.wait_async())
+        if self._raw.epoch == 0:
+            return
         try:
-            return self._finish() is not None
-        except Error:  # whatever ended it, its place is gone; the cancel goes on
-            return False
+            await self._give_back_async(held)
+        except Error:  # the slice is over all the same
+            pass
 
-    async def _release_async(self) -> None:
-        await self._yields.enter_async(None)
+    async def _give_back_async(self, held: _HeldCancel) -> None:
+        while not await held.over(self._yields.enter_async(None)):
+            pass
         try:
             self._check(self._lib.ts_yield_start(self._handle))
             while (status := self._lib.ts_yield_finish(self._handle)) == _library.BUSY:
-                await self._watch.wait_async()
+                await held.over(self._watch.wait_async())
             self._check(status)
         finally:
             self._yields.leave()
 
 
-async def _unstoppable(coroutine) -> None:
-    """Runs a short coroutine to its end whatever happens to the task; a cancel is raised afterwards."""
-    task = asyncio.ensure_future(coroutine)
-    cancelled = None
-    while not task.done():
+class _HeldCancel:
+    """Keeps a task's cancel until what it has begun is over. In the task itself: a loop that shuts down
+    cancels every other one, too."""
+
+    def __init__(self):
+        self._error = None
+
+    async def over(self, awaitable) -> bool:
+        """False: a cancel came instead."""
         try:
-            await asyncio.shield(task)
+            await awaitable
+            return True
         except asyncio.CancelledError as error:
-            cancelled = error
-        except Exception:  # raised again below, from the task itself
-            break
-    if cancelled is not None:
-        task.exception()
-        raise cancelled
-    task.result()
+            self._error = error
+            return False
+
+    def let_go(self) -> None:
+        if self._error is not None:
+            raise self._error

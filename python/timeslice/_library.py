@@ -11,6 +11,10 @@ from ._errors import Unavailable
 OK = 0
 BUSY = 7
 
+# Of src/local/protocol.h.
+MOST_IN_GANG = 1000000
+MOST_PRIORITY = 10000
+
 _NAME = "libtimeslice.so.0"
 _lock = threading.Lock()
 _loaded = None
@@ -99,3 +103,11 @@ def load():
                 raise Unavailable(f"libtimeslice.so cannot be loaded: {'; '.join(tried)}; install "
                                   "timeslice on this machine, or name the file in TIMESLICE_LIBRARY")
         return _loaded
+
+
+def _renew_in_child() -> None:
+    global _lock
+    _lock = threading.Lock()  # another thread of the parent may have had it
+
+
+os.register_at_fork(after_in_child=_renew_in_child)

@@ -15,8 +15,12 @@ class slice:  # noqa: A001  it is timeslice.slice
     Entering blocks (or awaits) until the turn has come, and gives a Grant. `phase` is a label for
     metrics, at most 31 bytes; `deadline` counts seconds from the entering, None: none; `client` is
     the process's own unless given. Slices nest at no cost. Raises as Client.acquire() and
-    Client.release(). Any thread and any task; an object may be entered again, also while entered.
-    Cancelling a task that waits leaves no queue entry.
+    Client.give_back(). Any thread and any task; an object may be entered again, also while entered.
+    Cancelling a task that waits leaves no queue entry. A child forked inside the block raises Forked
+    at its end, unless it leaves with os._exit().
+
+    The first slice of a process joins, which blocks a loop, too, for 10 s at most: a program whose
+    loop must not stand still calls timeslice.join() before it runs.
     """
 
     def __init__(self, phase: str = "", *, deadline: float | None = None,
@@ -24,21 +28,28 @@ class slice:  # noqa: A001  it is timeslice.slice
         self._phase = phase
         self._deadline = deadline
         self._client = client
+        self._entered = []  # who gives back at the end: in a child, the process's own is another one
 
     def _participant(self) -> Client:
         return self._client if self._client is not None else default_client()
 
     def __enter__(self) -> Grant:
-        return self._participant().acquire(self._phase, self._deadline)
+        participant = self._participant()
+        grant = participant.acquire(self._phase, self._deadline)
+        self._entered.append(participant)
+        return grant
 
     def __exit__(self, *_exception) -> None:
-        self._participant().release()
+        self._entered.pop().give_back()
 
     async def __aenter__(self) -> Grant:
-        return await self._participant().acquire_async(self._phase, self._deadline)
+        participant = self._participant()
+        grant = await participant.acquire_async(self._phase, self._deadline)
+        self._entered.append(participant)
+        return grant
 
     async def __aexit__(self, *_exception) -> None:
-        await self._participant().release_async()
+        await self._entered.pop().give_back_async()
 
 
 def sliced(phase: str = "", *, deadline: float | None = None, client: Client | None = None):

@@ -36,11 +36,21 @@ std::string bashFunction(const std::vector<CommandInfo>& all) {
   return text + "  esac\n}\n";
 }
 
+// As fish reads it again.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "'";
+}
+
 std::string fish(const std::vector<CommandInfo>& all) {
   std::string text = "complete -c tsctl -f\n";
   for (const CommandInfo& command : all) {
-    text += "complete -c tsctl -n __fish_use_subcommand -a " + command.name + " -d '" +
-            command.summary + "'\n";
+    text += "complete -c tsctl -n __fish_use_subcommand -a " + command.name + " -d " +
+            quoted(command.summary) + "\n";
     for (const std::string& option : command.options) {
       text += "complete -c tsctl -n '__fish_seen_subcommand_from " + command.name + "' -l " +
               option.substr(2) + "\n";

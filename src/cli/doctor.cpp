@@ -40,7 +40,7 @@ std::string contentOf(int fd) {
 
 Findings askNode(const Place& place, const Options& options) {
   Node node(place, options.timeout);
-  auto answer = node.ask(TSL_DOCTOR, tsl_message{}, Node::Clock::now() + options.timeout);
+  auto answer = node.ask(TSL_DOCTOR, tsl_message{}, options.timeout);
   if (answer.reply.status != TSL_OK || answer.fds.empty()) {
     return {{Verdict::Fail,
              std::string("tsnoded has no report: ") + ts_strerror(ts_status(answer.reply.status)) + " " +

@@ -16,11 +16,6 @@ std::string causeOf(const kj::Exception& exception) {
   return text;
 }
 
-// As greet() puts it.
-bool isAuthMismatch(const std::string& sentence) {
-  return sentence.find("set `auth` to the same") != std::string::npos;
-}
-
 std::string shown(const Place& place) {
   return place.address + " (" + (place.from.starts_with('/') ? "from " : "") + place.from + ")";
 }
@@ -48,8 +43,8 @@ Master::Master(Loop& loop, const Places& places, std::chrono::microseconds timeo
   link_.emplace(kj::mv(stream), Link::Side::Caller);
   try {
     enter(places.auth, masterUid(places));
-  } catch (const Failure& failure) {
-    if (!places.authByMaster || !isAuthMismatch(failure.what())) throw;
+  } catch (const Failure&) {
+    if (!places.authByMaster || !authDiffers_) throw;
     enter("none", 0);
   }
 }
@@ -59,6 +54,10 @@ void Master::enter(const std::string& auth, uid_t masterUid) {
   Auth& prover = *prover_;
   session_ = waitFor<wire::OperatorSession::Client>(
       greet(link_->peer<wire::Master>(), prover, runHere(), masterUid)
+          .catch_([this](kj::Exception&& e) -> kj::Promise<Greeted> {
+            authDiffers_ = isAuthMismatch(e);
+            return kj::mv(e);
+          })
           .then([this, &prover](Greeted greeted) {
             auth_ = greeted.auth;
             return enterOperator(kj::mv(greeted), prover, runHere());
@@ -72,14 +71,14 @@ Failure Master::failureOf(const kj::Exception& exception) const {
   }
   std::string text = sentenceOf(exception);
   // What the sentence calls "this side" is configured by an option here.
-  if (isAuthMismatch(text)) text += ", or give --auth to tsctl";
+  if (isAuthMismatch(exception)) text += ", or give --auth to tsctl";
   return Failure(Exit::Failed, text);
 }
 
 Failure Master::unreachable(const std::string& cause) const {
   return Failure(Exit::Unreachable,
                  "tsmasterd cannot be reached at " + shown(place_) + ": " + cause +
-                     "; start it there with `systemctl start tsmasterd`, or say where it is with "
+                     "; start it there: tsmasterd --config /etc/timeslice/master.toml, or say where it is with "
                      "--master or TIMESLICE_MASTER");
 }
 

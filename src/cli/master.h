@@ -52,6 +52,7 @@ private:
   Place place_;
   std::chrono::microseconds timeout_;
   bool connected_ = false;
+  bool authDiffers_ = false;  // that is why we could not enter
   std::string auth_;
   std::unique_ptr<Auth> prover_;
   std::optional<Link> link_;

@@ -19,7 +19,7 @@ Node::Node(const Place& place, std::chrono::microseconds timeout) : place_(place
   connect();
   tsl_message hello{};
   hello.u.hello = {TSL_VERSION, TSL_VERSION};
-  Answer answer = ask(TSL_HELLO, hello, Clock::now() + timeout);
+  Answer answer = ask(TSL_HELLO, hello, timeout);
   if (answer.reply.status != TSL_OK) throw Failure(Exit::Failed, "tsnoded: " + answer.detail());
 }
 
@@ -32,41 +32,47 @@ void Node::connect() {
   if (error != 0) throw unreachable(std::strerror(error));  // NOLINT(concurrency-mt-unsafe)
 }
 
-Node::Answer Node::ask(tsl_type type, const tsl_message& request, Clock::time_point deadline) {
+// What could not even be read is answered under the number 0.
+bool Node::isOurs(const tsl_message& answer) const {
+  if (answer.header.magic != TSL_MAGIC || answer.header.type != TSL_REPLY) return false;
+  return answer.header.request == lastRequest_ ||
+         (answer.header.request == 0 && answer.u.reply.status == TSL_PROTOCOL);
+}
+
+Node::Answer Node::ask(tsl_type type, const tsl_message& request, std::chrono::microseconds patience) {
+  const Until until{Clock::now() + patience, patience};
   tsl_message message = request;
   message.header = {TSL_MAGIC, TSL_VERSION, std::uint16_t(type), ++lastRequest_};
-  send(message, deadline);
+  send(message, until);
   while (true) {
     tsl_message answer{};
     Packet packet = receivePacket(socket_, &answer, sizeof answer);
     if (packet.kind == Packet::Kind::Closed) throw unreachable("it closed the connection");
     if (packet.kind == Packet::Kind::WouldBlock) {
-      waitFor(POLLIN, deadline);
+      waitFor(POLLIN, until);
       continue;
     }
-    bool ours = packet.size == sizeof answer && answer.header.magic == TSL_MAGIC &&
-                answer.header.type == TSL_REPLY && answer.header.request == lastRequest_;
-    if (ours) return {answer.u.reply, std::move(packet.fds)};
+    if (packet.size == sizeof answer && isOurs(answer)) return {answer.u.reply, std::move(packet.fds)};
   }
 }
 
-void Node::send(const tsl_message& message, Clock::time_point deadline) {
+void Node::send(const tsl_message& message, const Until& until) {
   while (true) {
     switch (sendPacket(socket_, &message, sizeof message)) {
       case Sent::Yes: return;
       case Sent::Closed: throw unreachable("it closed the connection");
-      case Sent::WouldBlock: waitFor(POLLOUT, deadline);
+      case Sent::WouldBlock: waitFor(POLLOUT, until);
     }
   }
 }
 
-void Node::waitFor(short events, Clock::time_point deadline) {
+void Node::waitFor(short events, const Until& until) {
   using std::chrono::milliseconds;
-  auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+  auto left = std::chrono::ceil<milliseconds>(until.deadline - Clock::now());
   pollfd state{socket_, events, 0};
   int ready = left.count() <= 0 ? 0 : ::poll(&state, 1, int(std::min<long>(left.count(), 1 << 30)));
   if (ready == 0) {
-    throw unreachable("no answer within " + showDuration(std::uint64_t(timeout_.count())));
+    throw unreachable("no answer within " + showDuration(std::uint64_t(until.patience.count())));
   }
 }
 
@@ -74,7 +80,7 @@ Failure Node::unreachable(const std::string& cause) const {
   return Failure(Exit::Unreachable,
                  "tsnoded cannot be reached at " + place_.address + " (" +
                      (place_.from.starts_with('/') ? "from " : "") + place_.from + "): " + cause +
-                     "; start it with `systemctl start tsnoded`, or say where it is with --socket or "
+                     "; start it: tsnoded --config /etc/timeslice/node.toml, or say where it is with --socket or "
                      "TIMESLICE_SOCKET");
 }
 

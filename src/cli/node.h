@@ -28,12 +28,17 @@ public:
     std::string detail() const;
   };
   // Sends one request and waits for its one answer.
-  Answer ask(tsl_type type, const tsl_message& request, Clock::time_point deadline);
+  Answer ask(tsl_type type, const tsl_message& request, std::chrono::microseconds patience);
 
 private:
   void connect();
-  void send(const tsl_message& message, Clock::time_point deadline);
-  void waitFor(short events, Clock::time_point deadline);
+  struct Until {
+    Clock::time_point deadline;
+    std::chrono::microseconds patience;  // for the error
+  };
+  bool isOurs(const tsl_message& answer) const;
+  void send(const tsl_message& message, const Until& until);
+  void waitFor(short events, const Until& until);
   Failure unreachable(const std::string& cause) const;
 
   Place place_;

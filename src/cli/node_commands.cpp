@@ -26,7 +26,7 @@ Moved move(Node& node, const Options& options, pid_t pid) {
   request.u.pid = {pid, 0, duration_cast<milliseconds>(limit).count()};
   auto type = options.command == "snapshot" ? TSL_SNAPSHOT : TSL_RESTORE;
   // The node answers by its own deadline; the timeout is for the answer to arrive.
-  return {pid, node.ask(type, request, Node::Clock::now() + limit + options.timeout)};
+  return {pid, node.ask(type, request, limit + options.timeout)};
 }
 
 std::string sentence(const Options& options, const Moved& moved) {

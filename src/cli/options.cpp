@@ -95,7 +95,7 @@ void addJobOptions(CLI::App& command, Options& o) {
   command.add_option("--group", o.group, "The group to take turns in")->required();
   command.add_option("--job", o.job, "The job's name in the group (default: NAME.PID)");
   command.add_option("--devices", o.devices, "Its devices, like 0,1 or UUIDs (default: all visible)");
-  command.add_option("--backend", o.backend, "How its state moves: cuda, none (default: the node's)");
+  command.add_option("--backend", o.backend, "How its state moves: cuda, none, turns (default: the node's)");
   command.add_option("--gang", o.gang, "Participants that make one slice; 0: none");
   command.add_option("--priority", o.priority,
                      "Larger goes first where the policy is priority; -10000 to 10000");
@@ -110,6 +110,10 @@ void addHere(CLI::App& app, Options& o, Raw& raw) {
                     {"tsctl slice --group trainers -- python evaluate.py",
                      "tsctl slice --group trainers --deadline 10min -- ./bench"});
   addJobOptions(*slice, o);
+  slice->footer(
+      "The program has the turn until it ends: it is not told when others want it. One that shall give the "
+      "turn back in between uses libtimeslice, and tsctl run.\n\n" +
+      slice->get_footer());
   slice->add_option("--phase", o.phase, "A label for the metrics");
   slice->add_option("--deadline", raw.deadline, "Give up when the turn has not come by then");
   for (const char* name : {"snapshot", "restore"}) {

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -21,10 +22,19 @@ extern char** environ;
 namespace ts::cli {
 namespace {
 
+// What may stand in a job's name of that of its program.
+std::string nameFrom(const std::string& program) {
+  std::string name = program.substr(program.rfind('/') + 1).substr(0, 40);
+  for (char& c : name) {
+    bool fits = std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+    if (!fits) c = '_';
+  }
+  return name;
+}
+
 std::string jobName(const Options& options) {
   if (!options.job.empty()) return options.job;
-  std::string program = options.program.front();
-  return program.substr(program.rfind('/') + 1).substr(0, 40) + "." + std::to_string(::getpid());
+  return nameFrom(options.program.front()) + "." + std::to_string(::getpid());
 }
 
 void put(const char* name, const std::string& value) {
@@ -68,11 +78,12 @@ Exit exitFor(ts_status status) {
   }
 }
 
-void check(ts_status status, const char* what) {
+void check(ts_status status, const char* what, Exit exit) {
   if (status == TS_OK) return;
-  throw Failure(exitFor(status), std::string("cannot ") + what + ": " + ts_strerror(status) + ": " +
-                                     ts_last_error());
+  throw Failure(exit, std::string("cannot ") + what + ": " + ts_strerror(status) + ": " + ts_last_error());
 }
+
+void check(ts_status status, const char* what) { check(status, what, exitFor(status)); }
 
 struct Leave {
   void operator()(ts_client* client) const { ts_leave(client); }
@@ -84,7 +95,9 @@ Client join(const Options& options) {
   how.size = sizeof how;
   how.deadline_ms = options.timeout.count() / 1000 + 1;
   ts_client* client = nullptr;
-  check(ts_join(&how, &client), "join");  // the rest comes from the environment
+  ts_status status = ts_join(&how, &client);  // the rest comes from the environment
+  // Nobody is waited for in a join: when its time is over, a daemon is silent.
+  check(status, "join", status == TS_ERR_TIMED_OUT ? Exit::Unreachable : exitFor(status));
   return Client(client);
 }
 
@@ -107,28 +120,62 @@ void forward(int signal) {
   if (child > 0) ::kill(child, signal);
 }
 
-void forwardSignals() {
-  struct sigaction action {};
-  action.sa_handler = forward;
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaction(signal, &action, nullptr);
+sigset_t forwarded() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&set, signal);
+  return set;
 }
 
-int waitForChild() {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+// What nohup and its like have us ignore stays ignored, in the program as well.
+void forwardSignals() {
+  struct sigaction action {}, before {};
+  action.sa_handler = forward;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
   }
+  action.sa_handler = SIG_DFL;  // whoever ignores it, as a parent may have had us do, loses exit codes
+  ::sigaction(SIGCHLD, &action, nullptr);
+}
+
+int waitForChild(const Options& options) {
+  int status = 0;
+  pid_t ended;
+  while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) {
+  }
+  int error = errno;
   child = 0;
+  if (ended < 0) {
+    throw Failure(Exit::Failed, "how " + options.program.front() + " ended cannot be known: waitpid: " +
+                                    std::strerror(error));  // NOLINT(concurrency-mt-unsafe)
+  }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// The program starts with the signals that we had before we blocked some.
+int spawn(pid_t& pid, std::vector<char*>& arguments, const sigset_t& mask) {
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigmask(&attributes, &mask);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  int error = ::posix_spawnp(&pid, arguments[0], nullptr, &attributes, arguments.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  return error;
 }
 
 int spawnAndWait(const Options& options) {
   auto arguments = argumentsOf(options);
   pid_t pid = 0;
+  sigset_t before;
+  sigset_t block = forwarded();
   forwardSignals();
-  int error = ::posix_spawnp(&pid, arguments[0], nullptr, nullptr, arguments.data(), environ);
-  if (error != 0) throw cannotStart(options, error);
+  ::sigprocmask(SIG_BLOCK, &block, &before);  // until it is known whom to pass them on to
+  int error = spawn(pid, arguments, before);
   child = pid;
-  return waitForChild();
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) throw cannotStart(options, error);
+  return waitForChild(options);
 }
 
 }  // namespace

@@ -91,10 +91,10 @@ ts_status ts_acquire_start(ts_client* c, const ts_acquire_options* options) {
   return status;
 }
 
-/* Whether a started call is done; takes in what has come if need be. */
+/* Whether a started call is done; takes in what has come. */
 static bool settled(ts_client* c, const struct tsc_waiter* waiter) {
-  tsc_wake_drain(c);
-  if (!waiter->done) tsc_poll(c);
+  if (!c->reading) tsc_wake_drain(c); /* else the wake-up is the reader's */
+  tsc_poll(c);
   if (!waiter->done) tsc_alarm_heard(c);
   return waiter->done;
 }
@@ -125,6 +125,15 @@ ts_status ts_acquire_finish(ts_client* c, ts_grant* grant) {
   return status;
 }
 
+static ts_status end_void(ts_client* c) {
+  c->slice = (struct tsc_slice){.entered = false};
+  atomic_store(&c->ask_yield, 0);
+  return tsc_fail(TS_ERR_STALE,
+                  "yield in group '%s': STALE: the slice ended while the node daemon at %s was away; "
+                  "acquire anew before using the devices; tsctl events says why",
+                  c->settings.join.group, c->settings.socket);
+}
+
 /* TS_OK: the waiter is done, or will be when the node has recorded the yield. */
 static ts_status begin_yield(ts_client* c, struct tsc_waiter* waiter) {
   if (!c->slice.entered) {
@@ -138,6 +147,7 @@ static ts_status begin_yield(ts_client* c, struct tsc_waiter* waiter) {
     tsc_finish(c, waiter, &(struct tsc_outcome){.status = TS_OK});
     return TS_OK;
   }
+  if (c->slice.is_void && c->slice.grant.epoch_counter == 0) return end_void(c);
   tsc_owe_yield(c, &c->slice.grant);
   waiter->deadline = tsc_after(tsc_now(), TSC_PATIENCE_MS);
   tsc_link(&c->yield.waiters, waiter);

@@ -46,8 +46,9 @@ struct tsc_acquire {
 
 struct tsc_slice {
   bool entered;
+  bool is_void; /* it ended while the daemon was away: the caller must still hear of it */
   uint32_t depth;
-  struct tsl_reply grant;
+  struct tsl_reply grant; /* while void, the epoch is that of the slice the node has us in, 0: none */
 };
 
 /* A yield that the node has not recorded yet. */
@@ -119,8 +120,10 @@ void tsc_send_acquire(ts_client* c);
 void tsc_acquire_answered(ts_client* c, const struct tsl_reply* reply);
 void tsc_end_acquire(ts_client* c, const struct tsc_outcome* outcome);
 bool tsc_acquire_cancelled(const ts_client* c);
+void tsc_repeat_cancel(ts_client* c);
 void tsc_owe_yield(ts_client* c, const struct tsl_reply* grant);
 void tsc_send_yield(ts_client* c);
+void tsc_void_slice(ts_client* c, const struct tsl_reply* rejoined);
 void tsc_yield_answered(ts_client* c, const struct tsl_reply* reply);
 
 /* Waiting (wait.c); with the lock held. */

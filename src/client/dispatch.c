@@ -47,6 +47,14 @@ static void give_back_what_is_left(ts_client* c, const struct tsl_reply* reply) 
   if (reply->epoch_counter != 0 && !wanted) tsc_owe_yield(c, reply);
 }
 
+/* A slice may end while the daemon is away: by an operator, or since its node was given up. */
+static void compare_slices(ts_client* c, const struct tsl_reply* reply) {
+  const struct tsl_reply* grant = &c->slice.grant;
+  const bool same = reply->epoch_counter == grant->epoch_counter &&
+                    reply->epoch_generation == grant->epoch_generation;
+  if (c->slice.entered && !same) tsc_void_slice(c, reply);
+}
+
 static void joined(ts_client* c, const struct tsl_reply* reply) {
   c->asked.join = 0;
   if (reply->status != TSL_OK) {
@@ -57,6 +65,7 @@ static void joined(ts_client* c, const struct tsl_reply* reply) {
   c->joined = true;
   c->backoff = 0;
   c->waiters = reply->waiters;
+  compare_slices(c, reply);
   give_back_what_is_left(c, reply);
   finish_slot(c, &c->join_waiter, &(struct tsc_outcome){.status = TS_OK});
 }

@@ -31,9 +31,9 @@ static const char* way_out(int32_t status) {
     case TS_ERR_FAULTED:
       return "tsctl why JOB says what happened";
     case TS_ERR_MASTER_DOWN:
-      return "start it: systemctl start tsmasterd";
+      return "start it: tsmasterd --config /etc/timeslice/master.toml";
     case TS_ERR_SHUTDOWN:
-      return "start it: systemctl start tsnoded";
+      return "start it: tsnoded --config /etc/timeslice/node.toml";
     case TS_ERR_TIMED_OUT:
       return "wait longer, or ask tsctl why JOB";
     default:
@@ -63,7 +63,7 @@ void tsc_explain_connect(const ts_client* c, int error, struct tsc_outcome* out)
     case ENOENT:
     case ECONNREFUSED:
       tsc_say(out, TS_ERR_UNAVAILABLE,
-              "no node daemon at %s (%s); start it: systemctl start tsnoded", socket,
+              "no node daemon at %s (%s); start it: tsnoded --config /etc/timeslice/node.toml", socket,
               error == ENOENT ? "no such socket" : "nobody listens there");
       return;
     case EACCES:
@@ -76,7 +76,7 @@ void tsc_explain_connect(const ts_client* c, int error, struct tsc_outcome* out)
     case EAGAIN:
       tsc_say(out, TS_ERR_UNAVAILABLE,
               "the node daemon at %s accepts no connection, its backlog is "
-              "full; see: systemctl status tsnoded",
+              "full; see its log",
               socket);
       return;
     case EPROTOTYPE:

@@ -19,11 +19,7 @@ ts_status tsc_check_handle(const ts_client* c, const char* call) {
 }
 
 static void make_lock(ts_client* c) {
-  pthread_condattr_t clock;
-  pthread_condattr_init(&clock);
-  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-  pthread_cond_init(&c->changed, &clock);
-  pthread_condattr_destroy(&clock);
+  pthread_cond_init(&c->changed, NULL); /* nobody waits on it by the clock: the reader does, for all */
   pthread_mutex_init(&c->lock, NULL);
 }
 
@@ -88,18 +84,14 @@ ts_status ts_join(const ts_join_options* options, ts_client** out) {
   return tsc_answer(&outcome);
 }
 
-static bool owes(const ts_client* c) {
-  return c->slice.entered || c->yield.owed;
-}
-
 static void leave(ts_client* c) {
   pthread_mutex_lock(&c->lock);
   if (c->acquire.waiters != NULL) {
     tsc_end_acquire(c, &(struct tsc_outcome){.status = TS_ERR_CANCELLED});
   }
-  if (c->slice.entered) tsc_owe_yield(c, &c->slice.grant);
-  if (c->phase != TSC_DOWN || owes(c)) {
-    const int64_t patience = owes(c) ? TSC_PATIENCE_MS : TSC_GRACE_MS;
+  if (c->slice.entered && c->slice.grant.epoch_counter != 0) tsc_owe_yield(c, &c->slice.grant);
+  if (c->phase != TSC_DOWN || c->yield.owed) {
+    const int64_t patience = c->yield.owed ? TSC_PATIENCE_MS : TSC_GRACE_MS;
     struct tsc_waiter waiter = {.deadline = tsc_after(tsc_now(), patience)};
     c->leave_waiter = &waiter;
     tsc_wait(c, &waiter);
@@ -119,10 +111,10 @@ ts_status ts_cancel(ts_client* c) {
   const uint64_t target = atomic_load(&c->waiting);
   if (target == 0) return TS_OK;
   uint64_t highest = atomic_load(&c->cancelled);
-  while (highest < target && !atomic_compare_exchange_weak(&c->cancelled, &highest, target)) {
-  }
-  struct tsl_message cancel = tsc_message(TSL_CANCEL, atomic_fetch_add(&c->next_request, 1));
-  cancel.u.cancel.target = target;
+  do {
+    if (highest >= target) return TS_OK; /* cancelled already; once is enough for the node */
+  } while (!atomic_compare_exchange_weak(&c->cancelled, &highest, target));
+  const struct tsl_message cancel = tsc_cancel_of(target);
   if (c->fd >= 0) tsc_send(c->fd, &cancel);
   tsc_nudge(c);
   return TS_OK;
@@ -138,10 +130,13 @@ int ts_should_yield(ts_client* c) {
 }
 
 int ts_fd(ts_client* c) {
-  if (c == NULL || tsc_guard_forked(&c->guard) || !c->settings.active) return -1;
+  if (tsc_check_handle(c, "ts_fd") != TS_OK || !c->settings.active) return -1;
   pthread_mutex_lock(&c->lock);
   const int fd = tsc_alarm_fd(c);
   pthread_mutex_unlock(&c->lock);
+  if (fd < 0) {
+    tsc_fail(TS_ERR_INTERNAL, "ts_fd: no descriptor is left in this process: see ulimit -n");
+  }
   return fd;
 }
 
@@ -155,10 +150,10 @@ ts_status ts_get_state(ts_client* c, ts_state* state) {
   ts_state now = {.size = size, .active = c->settings.active};
   if (c->settings.active) {
     pthread_mutex_lock(&c->lock);
-    now.entered = c->slice.entered;
+    now.entered = c->slice.entered && !c->slice.is_void;
     now.depth = c->slice.depth;
     now.waiters = c->waiters;
-    now.epoch = c->slice.entered ? c->slice.grant.epoch_counter : 0;
+    now.epoch = now.entered ? c->slice.grant.epoch_counter : 0;
     pthread_mutex_unlock(&c->lock);
   }
   memcpy(state, &now, size < sizeof now ? size : sizeof now);

@@ -60,3 +60,9 @@ struct tsl_message tsc_message(enum tsl_type type, uint64_t request) {
       .magic = TSL_MAGIC, .version = TSL_VERSION, .type = (uint16_t)type, .request = request};
   return message;
 }
+
+struct tsl_message tsc_cancel_of(uint64_t acquire) {
+  struct tsl_message cancel = tsc_message(TSL_CANCEL, acquire);
+  cancel.u.cancel.target = acquire;
+  return cancel;
+}

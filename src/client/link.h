@@ -19,3 +19,6 @@ enum tsc_received tsc_receive(int fd, struct tsl_message* message, long* bytes);
 
 /* A message of `type`, empty otherwise. */
 struct tsl_message tsc_message(enum tsl_type type, uint64_t request);
+/* Ends the acquire of that number, whose number it takes: one of its own could be overtaken by what
+ * another thread sends. Async-signal-safe. */
+struct tsl_message tsc_cancel_of(uint64_t acquire);

@@ -1,10 +1,17 @@
 /* Ends every call whose time is over, and says when the next one's is. */
 #include "client/client.h"
 
-/* A node that was told the deadline answers at it; one that was not reached cannot. */
+/* Whether the node answers by the waiter's deadline: it was told that one or an earlier one, and not
+ * that of a more patient waiter alone. */
+static bool is_told(const ts_client* c, const struct tsc_waiter* waiter) {
+  if (c->asked.acquire == 0) return false;
+  if (waiter->try_only) return c->acquire.sent_deadline == 0;
+  return waiter->deadline >= c->acquire.sent_deadline;
+}
+
 static int64_t limit_of(const ts_client* c, const struct tsc_waiter* waiter) {
   if (waiter->deadline != TSC_NEVER) {
-    return c->asked.acquire != 0 ? tsc_after(waiter->deadline, TSC_GRACE_MS) : waiter->deadline;
+    return is_told(c, waiter) ? tsc_after(waiter->deadline, TSC_GRACE_MS) : waiter->deadline;
   }
   return c->phase == TSC_UP ? TSC_NEVER : tsc_after(c->down_since, TSC_ABSENCE_MS);
 }
@@ -18,8 +25,7 @@ static void say_absent(const ts_client* c, const char* call, struct tsc_outcome*
     return;
   }
   tsc_say(out, TS_ERR_UNAVAILABLE,
-          "%s in group '%s': the node daemon at %s does not answer; see: "
-          "systemctl status tsnoded",
+          "%s in group '%s': the node daemon at %s does not answer; see its log",
           call, c->settings.join.group, c->settings.socket);
 }
 
@@ -38,10 +44,25 @@ static void watch_cancel(ts_client* c, int64_t now) {
     end_cancelled(c);
     return;
   }
-  if (c->acquire.give_up == TSC_NEVER) c->acquire.give_up = tsc_after(now, TSC_GRACE_MS);
+  if (c->acquire.give_up == TSC_NEVER) {
+    c->acquire.give_up = tsc_after(now, TSC_GRACE_MS);
+    tsc_repeat_cancel(c);
+    if (c->asked.acquire == 0) return; /* it could not be sent: the next look ends it */
+  }
   if (now < c->acquire.give_up) return;
   tsc_session_drop(c, TS_ERR_UNAVAILABLE, "a cancel was not answered");
   end_cancelled(c);
+}
+
+static void say_late(const ts_client* c, const struct tsc_waiter* waiter, struct tsc_outcome* out) {
+  say_absent(c, "acquire", out);
+  if (c->asked.acquire == 0) return;
+  out->status = TS_ERR_TIMED_OUT;
+  if (is_told(c, waiter)) return;
+  tsc_say(out, TS_ERR_TIMED_OUT,
+          "acquire in group '%s': TIMED_OUT: the turn did not come by this thread's deadline; "
+          "another thread of the process waits on: wait longer, or ask tsctl why JOB",
+          c->settings.join.group);
 }
 
 static void end_late_acquires(ts_client* c, int64_t now) {
@@ -51,11 +72,8 @@ static void end_late_acquires(ts_client* c, int64_t now) {
     next = waiter->next;
     if (now < limit_of(c, waiter)) continue;
     struct tsc_outcome outcome;
-    say_absent(c, "acquire", &outcome);
-    if (c->asked.acquire != 0) {
-      silent = true;
-      outcome.status = TS_ERR_TIMED_OUT;
-    }
+    say_late(c, waiter, &outcome);
+    silent = silent || is_told(c, waiter);
     tsc_unlink(&c->acquire.waiters, waiter);
     tsc_finish(c, waiter, &outcome);
   }

@@ -82,10 +82,16 @@ static bool parse_number(const char* text, int64_t low, int64_t high, int64_t* o
   return *out >= low && *out <= high;
 }
 
-static ts_status take_number(const char* variable, int64_t low, int64_t high, int64_t* value) {
+/* `value` is the option's, 0: the variable decides. */
+static ts_status take_number(const char* option, const char* variable, int64_t low, int64_t high,
+                             int64_t* value) {
   const char* text = choose(NULL, variable);
-  if (*value != 0 || text == NULL) return TS_OK;
-  if (parse_number(text, low, high, value)) return TS_OK;
+  if (*value != 0) {
+    if (*value >= low && *value <= high) return TS_OK;
+    return tsc_fail(TS_ERR_INVALID, "ts_join_options.%s=%lld is not from %lld to %lld", option,
+                    (long long)*value, (long long)low, (long long)high);
+  }
+  if (text == NULL || parse_number(text, low, high, value)) return TS_OK;
   return tsc_fail(TS_ERR_INVALID, "%s='%.40s' is not a whole number from %lld to %lld", variable,
                   text, (long long)low, (long long)high);
 }
@@ -125,8 +131,8 @@ static ts_status outside(void) {
   return tsc_fail(
       TS_ERR_UNAVAILABLE,
       "TIMESLICE_REQUIRED=%.20s, but neither TIMESLICE_GROUP nor "
-      "TIMESLICE_SOCKET is set here: the job was started without timeslice; submit it with "
-      "--timeslice-group or use tsctl run",
+      "TIMESLICE_SOCKET is set here: the job was started without timeslice; start it with "
+      "tsctl run --group NAME -- PROGRAM",
       required);
 }
 
@@ -149,9 +155,10 @@ static ts_status take_names(const ts_join_options* given, struct tsc_settings* o
 static ts_status take_numbers(const ts_join_options* given, struct tsc_settings* out) {
   int64_t gang = given->gang;
   int64_t priority = given->priority;
-  ts_status status = take_number("TIMESLICE_GANG", 0, 1000000, &gang);
+  ts_status status = take_number("gang", "TIMESLICE_GANG", 0, TSL_MOST_IN_GANG, &gang);
   if (status != TS_OK) return status;
-  status = take_number("TIMESLICE_PRIORITY", INT32_MIN, INT32_MAX, &priority);
+  status = take_number("priority", "TIMESLICE_PRIORITY", -TSL_MOST_PRIORITY, TSL_MOST_PRIORITY,
+                       &priority);
   if (status != TS_OK) return status;
   out->join.gang = (uint32_t)gang;
   out->join.priority = (int32_t)priority;

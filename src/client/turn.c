@@ -10,10 +10,25 @@ bool tsc_acquire_cancelled(const ts_client* c) {
   return atomic_load(&c->cancelled) >= c->acquire.first;
 }
 
+/* Tries that come together share one answer, which comes at once. */
+static bool others_wait(const ts_client* c) {
+  for (const struct tsc_waiter* w = c->acquire.waiters; w != NULL; w = w->next) {
+    if (!w->try_only) return true;
+  }
+  return false;
+}
+
 void tsc_begin_acquire(ts_client* c, struct tsc_waiter* waiter, const char* phase) {
-  if (c->slice.entered) {
+  if (c->slice.entered && !c->slice.is_void) {
     c->slice.depth++;
     tsc_finish(c, waiter, &(struct tsc_outcome){.status = TS_OK});
+    return;
+  }
+  if (waiter->try_only && others_wait(c)) {
+    struct tsc_outcome busy;
+    tsc_say(&busy, TS_ERR_BUSY, "acquire in group '%s': BUSY: another thread of this process waits",
+            c->settings.join.group);
+    tsc_finish(c, waiter, &busy);
     return;
   }
   const bool first = c->acquire.waiters == NULL;
@@ -42,6 +57,12 @@ static int64_t milliseconds_left(int64_t deadline) {
   return left > 1 ? left : 1;
 }
 
+static void send_cancel(ts_client* c) {
+  if (c->asked.acquire == 0) return;
+  const struct tsl_message cancel = tsc_cancel_of(c->asked.acquire);
+  tsc_send_or_drop(c, &cancel);
+}
+
 void tsc_send_acquire(ts_client* c) {
   const uint64_t request = tsc_next_request(c);
   struct tsl_message acquire = tsc_message(TSL_ACQUIRE, request);
@@ -52,10 +73,12 @@ void tsc_send_acquire(ts_client* c) {
   atomic_store(&c->waiting, request);
   tsc_send_or_drop(c, &acquire);
   /* A cancel that came before the acquire was out met nothing at the node. */
-  if (!tsc_acquire_cancelled(c) || c->phase != TSC_UP) return;
-  struct tsl_message cancel = tsc_message(TSL_CANCEL, tsc_next_request(c));
-  cancel.u.cancel.target = request;
-  tsc_send_or_drop(c, &cancel);
+  if (tsc_acquire_cancelled(c)) send_cancel(c);
+}
+
+/* One that read an earlier number, before this acquire was sent, met nothing either. */
+void tsc_repeat_cancel(ts_client* c) {
+  if (atomic_load(&c->cancelled) < c->asked.acquire) send_cancel(c);
 }
 
 void tsc_end_acquire(ts_client* c, const struct tsc_outcome* outcome) {
@@ -74,9 +97,10 @@ static void granted(ts_client* c, const struct tsl_reply* reply) {
     tsc_owe_yield(c, reply);
     return;
   }
+  if (!c->slice.is_void) c->slice.depth = 0; /* else the outer levels go on in the new slice */
   c->slice.grant = *reply;
   c->slice.entered = true;
-  c->slice.depth = 0;
+  c->slice.is_void = false;
   for (const struct tsc_waiter* w = c->acquire.waiters; w != NULL; w = w->next) c->slice.depth++;
   atomic_store(&c->ask_yield, 0);
   tsc_end_acquire(c, &(struct tsc_outcome){.status = TS_OK});
@@ -114,8 +138,17 @@ void tsc_acquire_answered(ts_client* c, const struct tsl_reply* reply) {
   }
 }
 
+void tsc_void_slice(ts_client* c, const struct tsl_reply* rejoined) {
+  c->slice.is_void = true;
+  c->slice.grant.epoch_counter = rejoined->epoch_counter;
+  c->slice.grant.epoch_generation = rejoined->epoch_generation;
+  atomic_store(&c->ask_yield, 1);
+  tsc_alarm_ring(c);
+}
+
 void tsc_owe_yield(ts_client* c, const struct tsl_reply* grant) {
   c->slice.entered = false;
+  c->slice.is_void = false;
   c->slice.depth = 0;
   atomic_store(&c->ask_yield, 0);
   c->yield.owed = true;
@@ -151,7 +184,9 @@ void tsc_yield_answered(ts_client* c, const struct tsl_reply* reply) {
   const bool known = reply->status == TSL_NOT_ENTERED || reply->status == TSL_STALE;
   struct tsc_outcome outcome = {.status = TS_OK};
   if (reply->status != TSL_OK && !(known && c->yield.repeated)) {
-    tsc_explain(c, "yield", reply, &outcome);
+    struct tsl_reply told = *reply;
+    if (told.status == TSL_NOT_ENTERED) told.status = TSL_STALE; /* to the caller it was a slice */
+    tsc_explain(c, "yield", &told, &outcome);
   }
   end_yield(c, &outcome);
 }

@@ -19,6 +19,11 @@ enum {
   TSL_TEXT_DEVICES = 176,
 };
 
+enum {
+  TSL_MOST_IN_GANG = 1000000,
+  TSL_MOST_PRIORITY = 10000, /* and as much below 0 */
+};
+
 enum tsl_type {
   /* Client to node. */
   TSL_HELLO = 1,   /* first message of a connection; the reply's header has the version agreed on */
@@ -26,8 +31,9 @@ enum tsl_type {
   TSL_JOIN = 3,    /* the sending process becomes a participant; again after a lost connection, with
                       the same names: the reply's epoch is that of the slice it is in, 0 if none */
   TSL_ACQUIRE = 4, /* answered when the turn has come, is refused, or the deadline is over */
-  TSL_CANCEL = 5,  /* gives up an acquire; not answered itself: the acquire is, with TSL_CANCELLED, or
-                      TSL_OK if the grant came first. Nothing waits under that number: ignored */
+  TSL_CANCEL = 5,  /* gives up an acquire, whose number it has and names; not answered itself: the
+                      acquire is, with TSL_CANCELLED, or TSL_OK if the grant came first. Nothing waits
+                      under that number: ignored */
   TSL_YIELD = 6,   /* fenced by its epoch: may be repeated, also after a lost connection */
   TSL_LEAVE = 7,
   TSL_STATUS = 8,
@@ -78,7 +84,7 @@ struct tsl_header {
   uint32_t magic;
   uint16_t version;
   uint16_t type;
-  uint64_t request; /* chosen by the client, not 0, grows within a connection */
+  uint64_t request; /* chosen by the client, not 0, grows within a connection, except a cancel's */
 };
 
 struct tsl_hello { /* no common version: TSL_VERSION_MISMATCH, the node's range in the detail */
@@ -98,7 +104,7 @@ enum tsl_join_flags {
 struct tsl_join {
   char group[TSL_TEXT_GROUP];
   char job[TSL_TEXT_JOB]; /* "" : the node names it by uid, session and pid */
-  uint32_t gang;          /* 0: no gang */
+  uint32_t gang;          /* 0: no gang; at most TSL_MOST_IN_GANG */
   int32_t priority;
   uint32_t flags;
   uint32_t on_broken;     /* 0 kill, 1 keep */

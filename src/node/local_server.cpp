@@ -100,7 +100,7 @@ bool Connection::readOne() {
     refuse(*rejection);
     return false;
   }
-  last_ = message.header.request;
+  if (isOrdered(message.header.type)) last_ = message.header.request;
   auto speaker = packet.from ? packet.from->pid : peer_.process.identity.pid;
   KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] {
                  server_.handler_.received(*this, message, speaker);
@@ -108,7 +108,9 @@ bool Connection::readOne() {
     server_.log_.error(Line("local-request-failed")
                            .add("pid", std::int64_t(peer_.process.identity.pid))
                            .add("why", e->getDescription().cStr()));
-    reply(message.header.request, TSL_INTERNAL, e->getDescription().cStr());
+    if (message.header.type != TSL_CANCEL) {  // its number is the acquire's, which goes on waiting
+      reply(message.header.request, TSL_INTERNAL, e->getDescription().cStr());
+    }
   }
   return true;
 }

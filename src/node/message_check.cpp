@@ -60,11 +60,11 @@ std::optional<Rejection> checkMessage(const tsl_message& m, std::size_t size, bo
   }
   if (!isRequest(h.type)) return reject(h.request, "unknown message type " + std::to_string(h.type));
   if (h.request == 0) return reject(0, "request number 0");
-  if (h.request <= last) {
+  if (isOrdered(h.type) && h.request <= last) {
     return reject(h.request, "request number " + std::to_string(h.request) +
                                  " does not grow; the last was " + std::to_string(last));
   }
-  if (last == 0 && h.type != TSL_HELLO) {
+  if (isOrdered(h.type) && last == 0 && h.type != TSL_HELLO) {
     return reject(h.request, "the first message is of type " + std::to_string(h.type) + ", not HELLO");
   }
   if (!textsEnd(m)) {
@@ -72,6 +72,8 @@ std::optional<Rejection> checkMessage(const tsl_message& m, std::size_t size, bo
   }
   return {};
 }
+
+bool isOrdered(std::uint16_t type) { return type != TSL_CANCEL; }
 
 bool isName(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, isNameCharacter);

@@ -9,7 +9,6 @@ namespace ts::node {
 namespace {
 
 constexpr std::size_t kLongestClaim = 8192;
-constexpr std::uint32_t kMostInGang = 1u << 20;
 
 std::string quoted(std::string_view text) { return "\"" + printable(text) + "\""; }
 
@@ -86,7 +85,7 @@ void Reception::join(Connection& from, std::uint64_t request, const tsl_join& wh
   for (auto problem : {nameProblem("group", spec.key.group), nameProblem("job", spec.key.name)}) {
     if (!problem.empty()) return from.reply(request, TSL_INVALID, problem);
   }
-  if (spec.gang > kMostInGang || what.on_broken > 1) {
+  if (spec.gang > TSL_MOST_IN_GANG || what.on_broken > 1) {
     return from.reply(request, TSL_INVALID, "gang " + std::to_string(spec.gang) + ", on_broken " +
                                                 std::to_string(what.on_broken) +
                                                 ": out of their ranges");

@@ -19,16 +19,20 @@ kj::Promise<R> offloaded(const Offload& offload, std::function<R()> call) {
   });
 }
 
-std::string mismatch(const std::string& theirs, const std::string& ours) {
-  return "the master has auth = \"" + theirs + "\", this side has \"" + ours +
-         "\"; set `auth` to the same on both sides";
+// Stands where an exception has its source file, which no peer can set.
+constexpr const char* kMismatch = "auth mismatch";
+
+kj::Exception mismatch(const std::string& theirs, const std::string& ours) {
+  return kj::Exception(kj::Exception::Type::FAILED, kMismatch, 0,
+                       kj::str("the master has auth = \"", theirs, "\", this side has \"", ours,
+                               "\"; set `auth` to the same on both sides"));
 }
 
 // The master's proof, once its answer is here.
 kj::Promise<void> believeMaster(const Greeted& greeted, std::string credential, Auth& auth,
                                 const Offload& offload, uid_t masterUid) {
   if (greeted.auth == "peer") return kj::READY_NOW;  // its unix socket: the file system says whose
-  if (greeted.auth != auth.name()) return sentence(mismatch(greeted.auth, auth.name()));
+  if (greeted.auth != auth.name()) return mismatch(greeted.auth, auth.name());
   return offloaded<Verdict>(offload,
                             [&auth, nonces = greeted.nonces, credential] {
                               return auth.check(Role::Master, nonces, credential);
@@ -125,6 +129,10 @@ kj::Promise<wire::OperatorSession::Client> enterOperator(Greeted greeted, Auth& 
     return request.send().then(
         [](auto response) -> wire::OperatorSession::Client { return response.getSession(); });
   });
+}
+
+bool isAuthMismatch(const kj::Exception& exception) {
+  return std::string_view(exception.getFile()) == kMismatch;
 }
 
 kj::Exception sentence(std::string text, kj::Exception::Type type) {

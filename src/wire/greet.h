@@ -50,6 +50,9 @@ kj::Promise<NodeEntry> enterNode(Greeted greeted, NodeHello hello, Auth& auth, O
 kj::Promise<wire::OperatorSession::Client> enterOperator(Greeted greeted, Auth& auth,
                                                          Offload offload);
 
+// Whether greet() failed since the two sides have different kinds of auth.
+bool isAuthMismatch(const kj::Exception& exception);
+
 // A failure with exactly this sentence, for both sides.
 kj::Exception sentence(std::string text, kj::Exception::Type type = kj::Exception::Type::FAILED);
 // What a person should read of an exception that may have come over the wire.

@@ -143,7 +143,7 @@ TEST_CASE("a master that does not answer in time is unreachable", "[cli]") {
     } catch (const Failure& failure) {
       CHECK(failure.exit() == Exit::Unreachable);
       CHECK_THAT(failure.what(), Contains("master.sock (--master)") &&
-                                     Contains("systemctl start tsmasterd"));
+                                     Contains("tsmasterd --config /etc/timeslice/master.toml"));
     }
   }
 }

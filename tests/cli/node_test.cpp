@@ -79,7 +79,7 @@ TEST_CASE("a request is answered by the reply of its number, whatever comes betw
     answer(socket, request, TSL_OK);
   });
   Node node({fake.path(), "test"}, 10s);
-  auto got = node.ask(TSL_SNAPSHOT, tsl_message{}, Node::Clock::now() + 10s);
+  auto got = node.ask(TSL_SNAPSHOT, tsl_message{}, 10s);
   CHECK(got.reply.status == TSL_OK);
   CHECK(got.reply.bytes == 42);
 }
@@ -93,13 +93,36 @@ TEST_CASE("a node that speaks another version is a failure with its words", "[cl
   CHECK_THAT(failure.what(), Contains("this node speaks 7 to 9"));
 }
 
+TEST_CASE("what the node could not read is answered all the same", "[cli]") {
+  FakeNode fake([](int socket, const tsl_message& request) {
+    if (request.header.type == TSL_HELLO) return answer(socket, request, TSL_OK);
+    tsl_message unread = request;
+    unread.header.request = 0;
+    answer(socket, unread, TSL_PROTOCOL, "a message of 7 bytes");
+  });
+  Node node({fake.path(), "test"}, 10s);
+  auto got = node.ask(TSL_SNAPSHOT, tsl_message{}, 10s);
+  CHECK(got.reply.status == TSL_PROTOCOL);
+  CHECK(got.detail() == "a message of 7 bytes");
+}
+
+TEST_CASE("the error of a late answer says how long it was waited for", "[cli]") {
+  FakeNode fake([](int socket, const tsl_message& request) {
+    if (request.header.type == TSL_HELLO) answer(socket, request, TSL_OK);
+  });
+  Node node({fake.path(), "test"}, 10s);
+  Failure late = failureOf([&] { node.ask(TSL_SNAPSHOT, tsl_message{}, 30ms); });
+  CHECK(late.exit() == Exit::Unreachable);
+  CHECK_THAT(late.what(), Contains("no answer within 30.0 ms"));
+}
+
 TEST_CASE("a node that is not there, is silent or goes away is unreachable, and where is said",
           "[cli]") {
   test::TempDir dir;
   Failure missing = failureOf([&] { Node({dir / "none.sock", "--socket"}, 10s); });
   CHECK(missing.exit() == Exit::Unreachable);
   CHECK_THAT(missing.what(), Contains("none.sock (--socket): No such file") &&
-                                 Contains("systemctl start tsnoded"));
+                                 Contains("tsnoded --config /etc/timeslice/node.toml"));
   {
     FakeNode fake([](int, const tsl_message&) {});
     Failure silent = failureOf([&] { Node({fake.path(), "test"}, 20ms); });

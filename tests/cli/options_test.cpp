@@ -100,5 +100,15 @@ TEST_CASE("completions know every command and its options", "[cli]") {
   }
   CHECK_THAT(completionFor("bash"), Contains("evict) COMPREPLY=($(compgen -W '--help --kill --json"));
   CHECK_THAT(completionFor("zsh"), Catch::StartsWith("#compdef tsctl"));
+  std::istringstream lines(completionFor("fish"));
+  for (std::string line; std::getline(lines, line);) {
+    int quotes = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (line[i] == '\\') ++i;
+      else if (line[i] == '\'') ++quotes;
+    }
+    INFO(line);
+    CHECK(quotes % 2 == 0);
+  }
   CHECK_THAT(completionFor("fish"), Contains("__fish_seen_subcommand_from evict' -l kill"));
 }

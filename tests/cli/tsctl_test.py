@@ -91,6 +91,15 @@ class Tsctl(unittest.TestCase):
                              *command)
         self.check_fails(69, path, "--socket", path, "slice", "--group", "g", "--", "true")
 
+    def test_a_silent_node_daemon_is_69_in_time(self):
+        path = str(self.dir / "node.sock")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+            silent.bind(path)
+            silent.listen()
+            for command in (["slice", "--group", "g", "--", "true"], ["run", "--group", "g", "--", "true"],
+                            ["snapshot", "--pid", "1"], ["restore", "--pid", "1"]):
+                self.check_fails(69, path, "--socket", path, "--timeout", "100ms", *command)
+
     def test_bad_configuration_is_78_with_its_place(self):
         self.config.write_text("mastr = 1\n")
         done = self.check_fails(78, f'{self.config}:1:1: unknown key "mastr"; did you mean "master"?',
@@ -111,8 +120,8 @@ class Tsctl(unittest.TestCase):
         told = json.loads(done.stdout)
         self.assertFalse(told["ok"])
         failed = {c["what"].split()[0]: c["cure"] for c in told["checks"] if c["verdict"] == "fail"}
-        self.assertIn("systemctl start tsnoded", failed["tsnoded"])
-        self.assertIn("systemctl start tsmasterd", failed["tsmasterd"])
+        self.assertIn("tsnoded --config /etc/timeslice/node.toml", failed["tsnoded"])
+        self.assertIn("tsmasterd --config /etc/timeslice/master.toml", failed["tsmasterd"])
 
     def test_help_and_version_go_to_stdout_and_are_0(self):
         for arguments in (["--help"], ["run", "--help"], ["--version"]):

@@ -19,8 +19,9 @@ TEST_CASE("a cancel from another thread ends a waiting acquire", "[client]") {
   CHECK(ts_acquire(client, nullptr, nullptr) == TS_ERR_CANCELLED);
   canceller.join();
   CHECK(cancelled == TS_OK);
-  CHECK(house.node.waitFor(TSL_CANCEL).u.cancel.target ==
-        house.node.waitFor(TSL_ACQUIRE).header.request);
+  const tsl_message cancel = house.node.waitFor(TSL_CANCEL);
+  CHECK(cancel.u.cancel.target == house.node.waitFor(TSL_ACQUIRE).header.request);
+  CHECK(cancel.header.request == cancel.u.cancel.target);  // see TSL_CANCEL
   CHECK(client.state().entered == 0);
 }
 

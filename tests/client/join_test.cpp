@@ -128,6 +128,16 @@ TEST_CASE("a bad value is named with the place it came from", "[client]") {
     CHECK(ts_join(&options, &client) == TS_ERR_INVALID);
     CHECK(errorSays("2147483648"));
   }
+  SECTION("a priority of the options that is too large") {
+    options.priority = -10001;
+    CHECK(ts_join(&options, &client) == TS_ERR_INVALID);
+    CHECK(errorSays("priority=-10001 is not from -10000 to 10000"));
+  }
+  SECTION("a gang of the options that is too large") {
+    options.gang = 1000001;
+    CHECK(ts_join(&options, &client) == TS_ERR_INVALID);
+    CHECK(errorSays("gang=1000001 is not from 0 to 1000000"));
+  }
   SECTION("a socket path that does not fit") {
     const std::string path = "/" + std::string(120, 's');
     options.socket = path.c_str();
@@ -193,7 +203,7 @@ TEST_CASE("without a daemon the error says where it looked and how to start it",
   }
   CHECK(ts_join(nullptr, &client) == TS_ERR_UNAVAILABLE);
   CHECK(errorSays(socket));
-  CHECK(errorSays("systemctl start tsnoded"));
+  CHECK(errorSays("tsnoded --config /etc/timeslice/node.toml"));
 }
 
 TEST_CASE("a stream socket is told from a node daemon's", "[client]") {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # libc_only.sh LIBRARY...: each loads into any process from RHEL 9 and Ubuntu 22.04 on: it needs libc and
-# nothing else, no symbol younger than glibc 2.34, exports only what is ours, and keeps its code small.
+# nothing else, no symbol younger than glibc 2.34, exports only what is ours, has no thread-local data.
 set -u
 failed=0
 complain() { echo "$1: $2" >&2; failed=1; }

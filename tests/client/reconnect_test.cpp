@@ -35,7 +35,7 @@ TEST_CASE("an acquire whose daemon stays away ends at its deadline", "[client]")
   });
   const ts_acquire_options options = within(60);
   CHECK(ts_acquire(client, &options, nullptr) == TS_ERR_UNAVAILABLE);
-  CHECK(errorSays("systemctl start tsnoded"));
+  CHECK(errorSays("tsnoded --config /etc/timeslice/node.toml"));
   CHECK(errorSays(house.socket));
   daemon.join();
 }
@@ -111,6 +111,66 @@ TEST_CASE("a holder that only asks whether to yield comes back too", "[client]")
   while (house.node.count(TSL_JOIN) < 2) CHECK(ts_should_yield(client) == 0);
   house.node.askYield();
   while (ts_should_yield(client) == 0) waitReadable(client);
+}
+
+TEST_CASE("a slice that ended while the daemon was away is told, and the next turn is asked for",
+          "[client]") {
+  House house;
+  Joined client(house);
+  REQUIRE(ts_acquire(client, nullptr, nullptr) == TS_OK);
+  REQUIRE(ts_acquire(client, nullptr, nullptr) == TS_OK);
+  house.node.voidSlices();
+  house.node.closeAll();
+  while (ts_should_yield(client) == 0) waitReadable(client);
+  CHECK(client.state().entered == 0);
+  CHECK(ts_yield(client) == TS_OK);  // one level
+  SECTION("by the yield") {
+    CHECK(ts_yield(client) == TS_ERR_STALE);
+    CHECK(errorSays("ended while the node daemon at " + house.socket + " was away"));
+    CHECK(ts_yield(client) == TS_ERR_NOT_ENTERED);
+    CHECK(ts_should_yield(client) == 0);
+    CHECK(house.node.count(TSL_YIELD) == 0);
+    CHECK(ts_acquire(client, nullptr, nullptr) == TS_OK);
+    CHECK(client.state().depth == 1);
+  }
+  SECTION("and an acquire inside puts what is around it in the new slice") {
+    ts_grant grant{};
+    grant.size = sizeof grant;
+    CHECK(ts_acquire(client, nullptr, &grant) == TS_OK);
+    CHECK(grant.epoch == 2);
+    CHECK(client.state().depth == 2);
+    CHECK(ts_should_yield(client) == 0);
+    CHECK(ts_yield(client) == TS_OK);
+    CHECK(house.node.count(TSL_YIELD) == 0);
+    CHECK(ts_yield(client) == TS_OK);
+    CHECK(house.node.waitFor(TSL_YIELD).u.yield.epoch_counter == 2);
+  }
+  SECTION("and who leaves owes nothing") {
+    client.leave();
+    CHECK(house.node.count(TSL_YIELD) == 0);
+    CHECK(house.node.count(TSL_LEAVE) == 1);
+  }
+  CHECK(house.node.count(TSL_HELLO) == 2);
+}
+
+TEST_CASE("a node that has the holder in another slice gets that one back", "[client]") {
+  House house;
+  Joined client(house);
+  REQUIRE(ts_acquire(client, nullptr, nullptr) == TS_OK);
+  house.node.resumeWith(41);
+  house.node.closeAll();
+  while (ts_should_yield(client) == 0) waitReadable(client);
+  CHECK(ts_yield(client) == TS_OK);
+  CHECK(house.node.waitFor(TSL_YIELD).u.yield.epoch_counter == 41);
+}
+
+TEST_CASE("a yield of a slice that the node knows nothing of is stale", "[client]") {
+  House house;
+  Joined client(house);
+  REQUIRE(ts_acquire(client, nullptr, nullptr) == TS_OK);
+  house.node.answer(TSL_YIELD, TSL_NOT_ENTERED, "in no slice here");
+  CHECK(ts_yield(client) == TS_ERR_STALE);
+  CHECK(errorSays("in no slice here"));
 }
 
 TEST_CASE("a yield in flight is repeated with its epoch", "[client]") {

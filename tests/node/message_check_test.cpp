@@ -24,6 +24,18 @@ TEST_CASE("a good message passes", "[node]") {
   CHECK_FALSE(checkMessage(m, 256, false, 8));
 }
 
+TEST_CASE("request numbers grow, except a cancel's, which another thread may overtake", "[node]") {
+  auto m = hello();
+  m.header.type = TSL_YIELD;
+  m.header.request = 8;
+  CHECK_FALSE(checkMessage(m, 256, false, 7));
+  CHECK(checkMessage(m, 256, false, 8));
+  CHECK(checkMessage(m, 256, false, 9));
+  m.header.type = TSL_CANCEL;
+  CHECK_FALSE(checkMessage(m, 256, false, 9));
+  CHECK_FALSE(checkMessage(m, 256, false, 0));  // a new connection, whose hello it overtook
+}
+
 TEST_CASE("no random bytes are taken for a message, and all are looked at inside their bounds", "[node]") {
   std::mt19937 random(1);
   for (int i = 0; i < 20000; ++i) {

@@ -118,6 +118,8 @@ TEST_CASE("a cancelled acquire answers that it was cancelled", "[node]") {
   CHECK(a->answerTo(request).status == TSL_CANCELLED);
   w.hear("cancel " + std::to_string(number));
   a->send(cancel);  // nothing waits any more: no answer, no harm
+  cancel.header.request = request;  // as from another thread that was overtaken
+  a->send(cancel);
   CHECK(w.enter(*a, "a", 8).epoch_counter == 8);
 }
 

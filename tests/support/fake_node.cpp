@@ -26,6 +26,13 @@ std::string fieldOf(const char* text, std::size_t limit) {
   return {text, ::strnlen(text, limit)};
 }
 
+std::string processOf(int connection) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  return std::to_string(peer.pid) + " ";
+}
+
 }  // namespace
 
 std::string describe(const tsl_message& m) {
@@ -151,6 +158,8 @@ void FakeNode::acceptAll() {
 
 void FakeNode::closeConnection(int fd, bool byClient) {
   std::erase(connections_, fd);
+  last_.erase(fd);
+  names_.erase(fd);
   std::erase_if(held_, [fd](const Held& h) { return h.connection == fd; });
   ::close(fd);
   if (!byClient) return;
@@ -183,8 +192,22 @@ void FakeNode::remember(int fd, const tsl_message& message) {
   changed_.notify_all();
 }
 
+bool FakeNode::grows(int fd, const tsl_message& message) {
+  if (message.header.type == TSL_CANCEL) return true;  // it has its acquire's
+  std::uint64_t& last = last_[fd];
+  if (message.header.request <= last) return false;
+  last = message.header.request;
+  return true;
+}
+
 void FakeNode::take(int fd, const tsl_message& message) {
+  if (!grows(fd, message)) {
+    reply(fd, message.header.type, message.header.request, TSL_PROTOCOL, "a number that does not grow");
+    closeConnection(fd, false);
+    return;
+  }
   if (message.header.type == TSL_HELLO) claim_.clear();
+  if (message.header.type == TSL_JOIN) names_[fd] = processOf(fd) + message.u.join.group;
   if (message.header.type == TSL_CLAIM) {
     claim_ += fieldOf(message.u.claim.devices, TSL_TEXT_DEVICES);
   }
@@ -238,6 +261,11 @@ void FakeNode::endOverdue() {
   }
 }
 
+void FakeNode::keepSlice(const std::string& name, std::uint16_t type, std::uint64_t epoch) {
+  if (type == TSL_ACQUIRE) slices_[name] = epoch;
+  if (type == TSL_YIELD || type == TSL_LEAVE) slices_.erase(name);
+}
+
 void FakeNode::reply(int fd, std::uint16_t type, std::uint64_t request, int status,
                      const std::string& detail) {
   tsl_message message{};
@@ -254,7 +282,12 @@ void FakeNode::reply(int fd, std::uint16_t type, std::uint64_t request, int stat
     r.bytes = 4096;
     r.restored = 1;
   }
-  if (status == TSL_OK && type == TSL_JOIN) r.epoch_counter = resume_;
+  const std::string& name = names_[fd];
+  if (status == TSL_OK && type == TSL_JOIN) {
+    r.epoch_counter = resume_ != 0 ? resume_ : slices_[name];
+    r.epoch_generation = r.epoch_counter != 0 ? 1 : 0;
+  }
+  if (status == TSL_OK) keepSlice(name, type, r.epoch_counter);
   ::send(fd, &message, sizeof message, MSG_NOSIGNAL);
 }
 
@@ -292,6 +325,9 @@ void FakeNode::askYield() {
 }
 void FakeNode::resumeWith(std::uint64_t epoch) {
   post([&] { resume_ = epoch; });
+}
+void FakeNode::voidSlices() {
+  post([this] { slices_.clear(); });
 }
 void FakeNode::setWaiters(std::uint32_t waiters) {
   post([&] { waiters_ = waiters; });

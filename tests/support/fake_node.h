@@ -42,6 +42,7 @@ public:
 
   void askYield();
   void resumeWith(std::uint64_t epoch);  // the slice that joins, and the next acquire, find it in
+  void voidSlices();                     // no participant is in any, as after an eviction
   void setWaiters(std::uint32_t waiters);
 
   void sendRaw(const std::string& bytes);  // to every connection
@@ -84,9 +85,11 @@ private:
   void readFrom(int fd);
   void closeConnection(int fd, bool byClient);
   void take(int fd, const tsl_message& message);
+  bool grows(int fd, const tsl_message& message);
   void obey(int fd, const tsl_message& message);
   void cancel(const tsl_message& message);
   void endOverdue();
+  void keepSlice(const std::string& name, std::uint16_t type, std::uint64_t epoch);
   void reply(int fd, std::uint16_t type, std::uint64_t request, int status,
              const std::string& detail);
   void remember(int fd, const tsl_message& message);
@@ -97,8 +100,11 @@ private:
   bool ending_ = false;
   bool frozen_ = false;
   std::vector<int> connections_;
+  std::map<int, std::uint64_t> last_;  // request numbers, as the node checks them
   std::map<std::uint16_t, Rule> rules_;
   std::vector<Held> held_;
+  std::map<int, std::string> names_;             // of connections: who has joined there
+  std::map<std::string, std::uint64_t> slices_;  // by name; survive their connections
   std::uint64_t epoch_ = 0;
   std::uint64_t resume_ = 0;
   std::uint32_t waiters_ = 0;

@@ -138,6 +138,28 @@ class Async(unittest.TestCase):
         asyncio.run(main())
         self.assertEqual(self.node.count("yield"), 1)
 
+    def test_a_loop_that_shuts_down_leaves_nothing_begun(self):
+        for word in ("acquire", "yield"):
+            self.node.tell(f"hold {word}")
+
+            async def work():
+                async with timeslice.slice():
+                    pass
+
+            async def main(word=word):
+                task = asyncio.create_task(work())
+                await self.seen(word)
+                task.cancel()  # and it runs on only while the loop shuts down
+                if word == "yield":
+                    threading.Timer(0, self.node.tell, ["grant"]).start()
+
+            asyncio.run(main())
+            self.assertFalse(self.client.state().entered)
+            self.node.tell(f"answer {word} 0")
+            asyncio.run(work())
+            with timeslice.slice():
+                pass
+
     def test_a_deadline_in_seconds(self):
         self.node.tell("hold acquire")
 

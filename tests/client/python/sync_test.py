@@ -86,7 +86,7 @@ class Slices(Base):
         self.assertIsNone(timeslice.client().try_acquire())
         self.node.tell("answer acquire 0")
         self.assertEqual(timeslice.client().try_acquire().epoch, 1)
-        timeslice.client().release()
+        timeslice.client().give_back()
 
     def test_a_request_to_yield(self):
         with timeslice.slice():
@@ -114,6 +114,52 @@ class Slices(Base):
         self.node.tell("answer acquire 0")
         with timeslice.slice():
             pass
+
+    def interrupted_after(self, name):
+        """A Ctrl-C that arrives just when a call of the library has returned."""
+        client = timeslice.join()
+        real = client._lib
+
+        class Interrupting:
+            def __getattr__(self, called):
+                function = getattr(real, called)
+                if called != name:
+                    return function
+
+                def interrupted(*arguments):
+                    status = function(*arguments)
+                    if status == _library.OK:
+                        client._lib = real
+                        raise KeyboardInterrupt
+                    return status
+                return interrupted
+
+        client._lib = Interrupting()
+        return client
+
+    def test_an_interrupt_right_after_the_start_gives_up_the_place(self):
+        self.node.tell("hold acquire")
+        client = self.interrupted_after("ts_acquire_start")
+        with self.assertRaises(KeyboardInterrupt):
+            client.acquire()
+        self.assertEqual(self.node.count("cancel"), 1)
+        self.node.tell("answer acquire 0")
+        with timeslice.slice():
+            pass
+
+    def test_an_interrupt_right_after_the_grant_yields(self):
+        client = self.interrupted_after("ts_acquire_finish")
+        with self.assertRaises(KeyboardInterrupt):
+            client.acquire()
+        self.assertFalse(client.state().entered)
+        self.assertEqual(self.node.count("yield"), 1)
+
+    def test_an_interrupt_right_after_a_try_yields(self):
+        client = self.interrupted_after("ts_try_acquire")
+        with self.assertRaises(KeyboardInterrupt):
+            client.try_acquire()
+        self.assertFalse(client.state().entered)
+        self.assertEqual(self.node.count("yield"), 1)
 
     def test_a_cancel_from_another_thread(self):
         self.node.tell("hold acquire")
@@ -181,7 +227,7 @@ class Joining(Base):
         with self.assertRaises(timeslice.Unavailable) as caught:
             timeslice.join()
         self.assertIn(self.node.socket, str(caught.exception))
-        self.assertIn("systemctl start tsnoded", str(caught.exception))
+        self.assertIn("tsnoded --config /etc/timeslice/node.toml", str(caught.exception))
         self.node.tell("back")
 
     def test_a_bad_value(self):
@@ -215,6 +261,68 @@ class Joining(Base):
         self.assertEqual(self.node.count("join"), 2)
         with timeslice.slice():
             pass
+
+
+    def test_a_kept_client_is_refused_in_a_child_while_a_thread_waits(self):
+        self.node.tell("hold acquire")
+        client = timeslice.join()
+        thread = threading.Thread(target=client.acquire)
+        thread.start()
+        self.node.seen("acquire")
+        pid = os.fork()
+        if pid == 0:
+            codes = []
+            for call in (client.acquire, client.try_acquire, client.give_back, client.cancel):
+                try:
+                    call()
+                except timeslice.Forked:
+                    codes.append(0)
+            os._exit(0 if codes == [0] * 4 and not client.should_yield() else 1)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.node.tell("grant")
+        thread.join()
+
+    def test_a_child_forked_inside_a_block_gives_nothing_back_and_joins_nothing(self):
+        pid = None
+        code = 1
+        try:
+            with timeslice.slice():
+                pid = os.fork()
+        except timeslice.Forked as error:
+            code = 0 if str(os.getpid()) in str(error) else 2
+        if pid == 0:
+            os._exit(code)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertEqual(self.node.count("join"), 1)
+        self.assertEqual(self.node.count("yield"), 1)
+
+    def test_numbers_are_not_cut_down_to_what_fits(self):
+        for options in ({"gang": -1}, {"gang": 2**32 + 1}, {"gang": 1.5}, {"priority": 2**31},
+                        {"priority": 10001}, {"priority": -10001}):
+            with self.assertRaises(timeslice.Invalid) as caught:
+                timeslice.join(**options)
+            name, value = next(iter(options.items()))
+            self.assertIn(f"{name}={value} is not a whole number from ", str(caught.exception))
+        self.assertEqual(self.node.count("join"), 0)
+        timeslice.join(priority=-10000)
+
+    def test_without_a_descriptor_left_the_join_says_so(self):
+        code = """if True:
+            import resource, timeslice
+            from timeslice import _library
+            lib = _library.load()
+            real = lib.ts_fd
+            def none_left(handle):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+                return real(handle)
+            lib.ts_fd = none_left
+            try:
+                timeslice.join()
+            except timeslice.Internal as error:
+                print(error)"""
+        done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
+        self.assertEqual(done.stdout, "ts_fd: no descriptor is left in this process: see ulimit -n\n")
+        self.node.seen("leave")
 
 
 class Layout(unittest.TestCase):
