@@ -16,8 +16,8 @@ enum class TargetState { NoContext, Running, Locked, Saved, Failed, Gone, Unknow
 const char* toText(TargetState state);  // "running", "saved"…
 
 struct Target {
-  // A thread-group leader. The caller has seen by a pidfd, right before the call, that it still is the
-  // process that it means.
+  // A thread-group leader. The caller has seen by a pidfd, right before the call, that it still is
+  // the process that it means.
   pid_t pid = 0;
 };
 using DeviceSet = std::vector<std::uint32_t>;  // indices in the node's inventory; empty: all

@@ -31,7 +31,8 @@ std::string bashFunction(const std::vector<CommandInfo>& all) {
   for (const CommandInfo& command : all) {
     std::string words = joined(command.options, " ");
     if (command.name == "completion") words = "bash zsh fish " + words;
-    text += "    " + command.name + ") COMPREPLY=($(compgen -W '" + words + "' -- \"$current\")) ;;\n";
+    text +=
+        "    " + command.name + ") COMPREPLY=($(compgen -W '" + words + "' -- \"$current\")) ;;\n";
   }
   return text + "  esac\n}\n";
 }
@@ -56,7 +57,8 @@ std::string fish(const std::vector<CommandInfo>& all) {
               option.substr(2) + "\n";
     }
   }
-  return text + "complete -c tsctl -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n";
+  return text +
+         "complete -c tsctl -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n";
 }
 
 }  // namespace

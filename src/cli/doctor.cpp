@@ -43,8 +43,8 @@ Findings askNode(const Place& place, const Options& options) {
   auto answer = node.ask(TSL_DOCTOR, tsl_message{}, options.timeout);
   if (answer.reply.status != TSL_OK || answer.fds.empty()) {
     return {{Verdict::Fail,
-             std::string("tsnoded has no report: ") + ts_strerror(ts_status(answer.reply.status)) + " " +
-                 answer.detail(),
+             std::string("tsnoded has no report: ") + ts_strerror(ts_status(answer.reply.status)) +
+                 " " + answer.detail(),
              ""}};
   }
   return readReport(contentOf(answer.fds.front()));
@@ -70,8 +70,8 @@ MasterFinding examineMaster(Loop& loop, const Places& places, const Options& opt
     Master master(loop, places, options.timeout);
     auto status = master.call(master.session().statusRequest());
     return {{Verdict::Ok,
-             "tsmasterd " + text(status.getVersion()) + " answers at " + places.master.address + ": " +
-                 counted(status.getNodes().size(), "node") + ", auth " + master.auth(),
+             "tsmasterd " + text(status.getVersion()) + " answers at " + places.master.address +
+                 ": " + counted(status.getNodes().size(), "node") + ", auth " + master.auth(),
              ""},
             master.auth()};
   } catch (const Failure& failure) {
@@ -83,9 +83,10 @@ Finding examineMunge(const std::string& auth) {
   if (auth == "none") return {Verdict::Warn, "auth is \"none\": everybody is believed", ""};
   Proof proof = newMungeAuth()->prove(Role::Operator, {newNonce(), newNonce()});
   if (proof.ok) return {Verdict::Ok, "munged gives credentials", ""};
-  return {Verdict::Fail, proof.why,
-          "start munged, with the same key on all machines; or set auth = \"none\" to try things out "
-          "on one machine"};
+  return {
+      Verdict::Fail, proof.why,
+      "start munged, with the same key on all machines; or set auth = \"none\" to try things out "
+      "on one machine"};
 }
 
 }  // namespace

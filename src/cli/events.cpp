@@ -19,8 +19,8 @@ public:
 protected:
   kj::Promise<void> event(EventContext context) override {
     auto line = context.getParams().getLine();
-    std::string out = json_ ? textOf(toJson(line))
-                            : showTime(line.getUnixUs()) + "  " + text(line.getText());
+    std::string out =
+        json_ ? textOf(toJson(line)) : showTime(line.getUnixUs()) + "  " + text(line.getText());
     std::puts(out.c_str());
     ++printed_;
     std::fflush(stdout);  // who follows wants it now

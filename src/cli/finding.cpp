@@ -10,9 +10,12 @@ namespace ts::cli {
 
 const char* nameOf(Verdict verdict) {
   switch (verdict) {
-    case Verdict::Ok: return "ok";
-    case Verdict::Warn: return "warn";
-    case Verdict::Fail: return "fail";
+    case Verdict::Ok:
+      return "ok";
+    case Verdict::Warn:
+      return "warn";
+    case Verdict::Fail:
+      return "fail";
   }
   return "fail";
 }
@@ -50,9 +53,8 @@ std::string showFindings(const Findings& findings) {
 std::string findingsJson(const Findings& findings) {
   nlohmann::ordered_json checks = nlohmann::ordered_json::array();
   for (const Finding& finding : findings) {
-    checks.push_back({{"verdict", nameOf(finding.verdict)},
-                      {"what", finding.what},
-                      {"cure", finding.cure}});
+    checks.push_back(
+        {{"verdict", nameOf(finding.verdict)}, {"what", finding.what}, {"cure", finding.cure}});
   }
   return textOf(nlohmann::ordered_json{{"ok", !anyFailed(findings)}, {"checks", checks}}, 2) + "\n";
 }

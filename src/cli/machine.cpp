@@ -12,7 +12,8 @@ constexpr int kCapSysPtrace = 19;
 
 Finding driver() {
   auto driver = cuda::openDriver();
-  if (driver->usable()) return {Verdict::Ok, driver->versionText() + ", checkpoint API present", ""};
+  if (driver->usable())
+    return {Verdict::Ok, driver->versionText() + ", checkpoint API present", ""};
   return {Verdict::Fail, "CUDA driver: " + driver->error,
           "backend cuda needs an NVIDIA driver of at least 570; backend none needs nothing"};
 }
@@ -21,8 +22,9 @@ void devices(Findings& out) {
   auto inventory = openNvml();
   auto gpus = inventory->gpus();
   if (gpus.empty()) {
-    out.push_back({Verdict::Fail, "NVML: " + inventory->detail(),
-                   "without NVML tsnoded finds no device; for backend none set `devices` in node.toml"});
+    out.push_back(
+        {Verdict::Fail, "NVML: " + inventory->detail(),
+         "without NVML tsnoded finds no device; for backend none set `devices` in node.toml"});
     return;
   }
   out.push_back({Verdict::Ok, "NVML: " + inventory->detail(), ""});

@@ -17,7 +17,9 @@
 namespace ts::cli {
 namespace {
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
 int doctor(const Options& options) {
   Loop loop;
@@ -85,4 +87,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace ts::cli
 
-int main(int argc, char** argv) { return ts::cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  return ts::cli::run(argc, argv);
+}

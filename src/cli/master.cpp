@@ -20,8 +20,8 @@ std::string shown(const Place& place) {
   return place.address + " (" + (place.from.starts_with('/') ? "from " : "") + place.from + ")";
 }
 
-// On the master's own socket nobody is asked for a proof, nor by a master on this machine that wants none:
-// then only root's would be believed.
+// On the master's own socket nobody is asked for a proof, nor by a master on this machine that
+// wants none: then only root's would be believed.
 uid_t masterUid(const Places& places) {
   if (auto uid = uidNamed(places.masterUser)) return *uid;
   bool isProven = places.auth == "munge" && !places.master.address.starts_with("unix:");
@@ -76,10 +76,11 @@ Failure Master::failureOf(const kj::Exception& exception) const {
 }
 
 Failure Master::unreachable(const std::string& cause) const {
-  return Failure(Exit::Unreachable,
-                 "tsmasterd cannot be reached at " + shown(place_) + ": " + cause +
-                     "; start it there: tsmasterd --config /etc/timeslice/master.toml, or say where it is with "
-                     "--master or TIMESLICE_MASTER");
+  return Failure(Exit::Unreachable, "tsmasterd cannot be reached at " + shown(place_) + ": " +
+                                        cause +
+                                        "; start it there: tsmasterd --config "
+                                        "/etc/timeslice/master.toml, or say where it is with "
+                                        "--master or TIMESLICE_MASTER");
 }
 
 Failure Master::lateFailure() const {

@@ -11,7 +11,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string pretty(const Json& json) { return textOf(json, 2) + "\n"; }
+std::string pretty(const Json& json) {
+  return textOf(json, 2) + "\n";
+}
 
 // A refusal is the end of the command, with the master's sentence.
 void requireOk(wire::Outcome::Reader outcome) {

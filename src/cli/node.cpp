@@ -15,7 +15,8 @@ std::string Node::Answer::detail() const {
   return {reply.detail, ::strnlen(reply.detail, sizeof reply.detail)};
 }
 
-Node::Node(const Place& place, std::chrono::microseconds timeout) : place_(place), timeout_(timeout) {
+Node::Node(const Place& place, std::chrono::microseconds timeout)
+    : place_(place), timeout_(timeout) {
   connect();
   tsl_message hello{};
   hello.u.hello = {TSL_VERSION, TSL_VERSION};
@@ -39,7 +40,8 @@ bool Node::isOurs(const tsl_message& answer) const {
          (answer.header.request == 0 && answer.u.reply.status == TSL_PROTOCOL);
 }
 
-Node::Answer Node::ask(tsl_type type, const tsl_message& request, std::chrono::microseconds patience) {
+Node::Answer Node::ask(tsl_type type, const tsl_message& request,
+                       std::chrono::microseconds patience) {
   const Until until{Clock::now() + patience, patience};
   tsl_message message = request;
   message.header = {TSL_MAGIC, TSL_VERSION, std::uint16_t(type), ++lastRequest_};
@@ -52,16 +54,20 @@ Node::Answer Node::ask(tsl_type type, const tsl_message& request, std::chrono::m
       waitFor(POLLIN, until);
       continue;
     }
-    if (packet.size == sizeof answer && isOurs(answer)) return {answer.u.reply, std::move(packet.fds)};
+    if (packet.size == sizeof answer && isOurs(answer))
+      return {answer.u.reply, std::move(packet.fds)};
   }
 }
 
 void Node::send(const tsl_message& message, const Until& until) {
   while (true) {
     switch (sendPacket(socket_, &message, sizeof message)) {
-      case Sent::Yes: return;
-      case Sent::Closed: throw unreachable("it closed the connection");
-      case Sent::WouldBlock: waitFor(POLLOUT, until);
+      case Sent::Yes:
+        return;
+      case Sent::Closed:
+        throw unreachable("it closed the connection");
+      case Sent::WouldBlock:
+        waitFor(POLLOUT, until);
     }
   }
 }
@@ -77,11 +83,12 @@ void Node::waitFor(short events, const Until& until) {
 }
 
 Failure Node::unreachable(const std::string& cause) const {
-  return Failure(Exit::Unreachable,
-                 "tsnoded cannot be reached at " + place_.address + " (" +
-                     (place_.from.starts_with('/') ? "from " : "") + place_.from + "): " + cause +
-                     "; start it: tsnoded --config /etc/timeslice/node.toml, or say where it is with --socket or "
-                     "TIMESLICE_SOCKET");
+  return Failure(Exit::Unreachable, "tsnoded cannot be reached at " + place_.address + " (" +
+                                        (place_.from.starts_with('/') ? "from " : "") +
+                                        place_.from + "): " + cause +
+                                        "; start it: tsnoded --config /etc/timeslice/node.toml, or "
+                                        "say where it is with --socket or "
+                                        "TIMESLICE_SOCKET");
 }
 
 }  // namespace ts::cli

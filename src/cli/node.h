@@ -1,4 +1,5 @@
-// A connection to this node's tsnoded over its local protocol. Nothing here waits past its deadline.
+// A connection to this node's tsnoded over its local protocol. Nothing here waits past its
+// deadline.
 #pragma once
 
 #include <kj/io.h>

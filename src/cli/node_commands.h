@@ -6,8 +6,8 @@
 
 namespace ts::cli {
 
-// Moves each process, prints a line per process, goes on after a failure. Throws Failure in the end if
-// one could not be moved.
+// Moves each process, prints a line per process, goes on after a failure. Throws Failure in the end
+// if one could not be moved.
 void moveProcesses(const Places& places, const Options& options);
 
 }  // namespace ts::cli

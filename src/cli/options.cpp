@@ -34,8 +34,9 @@ CLI::App* add(CLI::App& app, const char* name, const char* summary,
               std::initializer_list<const char*> lines) {
   CLI::App* command = app.add_subcommand(name, summary);
   command->fallthrough();
-  command->footer(examples(lines) +
-                  "\n\nEverywhere: --json, --master, --socket, --auth, --timeout; see tsctl --help");
+  command->footer(
+      examples(lines) +
+      "\n\nEverywhere: --json, --master, --socket, --auth, --timeout; see tsctl --help");
   return command;
 }
 
@@ -49,7 +50,8 @@ void addCommon(CLI::App& app, Options& o, Raw& raw) {
   app.add_option("--socket", o.nodeSocket,
                  "Where tsnoded listens (else TIMESLICE_SOCKET, else `socket` of node.toml)");
   app.add_option("--node-config", o.nodeConfig, "The node's configuration")->capture_default_str();
-  app.add_option("--timeout", raw.timeout, "How long to wait for a daemon, like 500ms (default 5s)");
+  app.add_option("--timeout", raw.timeout,
+                 "How long to wait for a daemon, like 500ms (default 5s)");
 }
 
 void addLooking(CLI::App& app, Options& o, Raw& raw) {
@@ -71,8 +73,8 @@ void addLooking(CLI::App& app, Options& o, Raw& raw) {
 }
 
 void addActing(CLI::App& app, Options& o) {
-  auto* pause = add(app, "pause", "Let nobody in a group have a turn until resume",
-                    {"tsctl pause trainers"});
+  auto* pause =
+      add(app, "pause", "Let nobody in a group have a turn until resume", {"tsctl pause trainers"});
   pause->add_option("group", o.group, "The group")->required();
   auto* resume = add(app, "resume", "End a pause", {"tsctl resume trainers"});
   resume->add_option("group", o.group, "The group")->required();
@@ -80,22 +82,26 @@ void addActing(CLI::App& app, Options& o) {
                     {"tsctl evict trainers/417.0", "tsctl evict 417.0 --kill"});
   evict->add_option("job", o.job, "NAME or GROUP/NAME")->required();
   evict->add_flag("--kill", o.kill, "Kill its processes, too");
-  auto* clear = add(app, "clear-fault", "Let a faulted job be tried again", {"tsctl clear-fault 417.0"});
+  auto* clear =
+      add(app, "clear-fault", "Let a faulted job be tried again", {"tsctl clear-fault 417.0"});
   clear->add_option("job", o.job, "NAME or GROUP/NAME")->required();
   auto* drain = add(app, "drain", "Grant nothing more on a node", {"tsctl drain gpu-7"});
   drain->add_option("node", o.node, "The node")->required();
   auto* undrain = add(app, "undrain", "Take a drained node back", {"tsctl undrain gpu-7"});
   undrain->add_option("node", o.node, "The node")->required();
-  auto* dead = add(app, "declare-dead", "Give up a node that cannot be reached: its slices are void",
-                   {"tsctl declare-dead gpu-7"});
+  auto* dead =
+      add(app, "declare-dead", "Give up a node that cannot be reached: its slices are void",
+          {"tsctl declare-dead gpu-7"});
   dead->add_option("node", o.node, "The node")->required();
 }
 
 void addJobOptions(CLI::App& command, Options& o) {
   command.add_option("--group", o.group, "The group to take turns in")->required();
   command.add_option("--job", o.job, "The job's name in the group (default: NAME.PID)");
-  command.add_option("--devices", o.devices, "Its devices, like 0,1 or UUIDs (default: all visible)");
-  command.add_option("--backend", o.backend, "How its state moves: cuda, none, turns (default: the node's)");
+  command.add_option("--devices", o.devices,
+                     "Its devices, like 0,1 or UUIDs (default: all visible)");
+  command.add_option("--backend", o.backend,
+                     "How its state moves: cuda, none, turns (default: the node's)");
   command.add_option("--gang", o.gang, "Participants that make one slice; 0: none");
   command.add_option("--priority", o.priority,
                      "Larger goes first where the policy is priority; -10000 to 10000");
@@ -111,17 +117,19 @@ void addHere(CLI::App& app, Options& o, Raw& raw) {
                      "tsctl slice --group trainers --deadline 10min -- ./bench"});
   addJobOptions(*slice, o);
   slice->footer(
-      "The program has the turn until it ends: it is not told when others want it. One that shall give the "
+      "The program has the turn until it ends: it is not told when others want it. One that shall "
+      "give the "
       "turn back in between uses libtimeslice, and tsctl run.\n\n" +
       slice->get_footer());
   slice->add_option("--phase", o.phase, "A label for the metrics");
   slice->add_option("--deadline", raw.deadline, "Give up when the turn has not come by then");
   for (const char* name : {"snapshot", "restore"}) {
     bool save = std::string_view(name) == "snapshot";
-    auto* move = add(app, name,
-                     save ? "Move a process's device state to host memory (tsnoded alone, no master)"
-                          : "Bring it back and let the process go on",
-                     {save ? "tsctl snapshot --pid 4711" : "tsctl restore --pid 4711"});
+    auto* move =
+        add(app, name,
+            save ? "Move a process's device state to host memory (tsnoded alone, no master)"
+                 : "Bring it back and let the process go on",
+            {save ? "tsctl snapshot --pid 4711" : "tsctl restore --pid 4711"});
     move->add_option("--pid", o.pids, "The process; several are moved one after the other")
         ->required()
         ->check(CLI::PositiveNumber);
@@ -155,9 +163,11 @@ void define(CLI::App& app, Options& o, Raw& raw) {
 std::chrono::microseconds durationOf(const char* option, const std::string& text) {
   std::chrono::microseconds value{0};
   std::string why;
-  if (!parseDuration(text, value, why)) throw Failure(Exit::Usage, std::string(option) + ": " + why);
+  if (!parseDuration(text, value, why))
+    throw Failure(Exit::Usage, std::string(option) + ": " + why);
   if (value.count() == 0) {
-    throw Failure(Exit::Usage, std::string(option) + " is \"" + text + "\"; write more than nothing");
+    throw Failure(Exit::Usage,
+                  std::string(option) + " is \"" + text + "\"; write more than nothing");
   }
   return value;
 }

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-
 namespace ts::cli {
 
 struct Options {

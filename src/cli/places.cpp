@@ -46,7 +46,8 @@ Place findMaster(const Options& options, const std::optional<NodeConfig>& config
   std::string said = environment("TIMESLICE_MASTER");
   if (!said.empty()) return masterAt(said, "TIMESLICE_MASTER");
   std::string here = MasterConfig().socket;
-  if (::access(here.c_str(), R_OK | W_OK) == 0) return {"unix:" + here, "its socket on this machine"};
+  if (::access(here.c_str(), R_OK | W_OK) == 0)
+    return {"unix:" + here, "its socket on this machine"};
   if (config && !config->master.empty()) return {config->master, options.nodeConfig};
   return {NodeConfig().master, "the default"};
 }

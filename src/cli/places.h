@@ -1,4 +1,5 @@
-// Where the daemons are: by the command line, the environment, the node's configuration, or by default.
+// Where the daemons are: by the command line, the environment, the node's configuration, or by
+// default.
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@ struct Place {
 struct Places {
   Place master;
   Place node;
-  std::string auth;                // munge or none
+  std::string auth;  // munge or none
   // Nobody said how, and the master is on this machine: if it wants no proof, none is given.
   bool authByMaster = false;
   std::string masterUser;      // whose credential the master must have

@@ -42,7 +42,9 @@ std::uint64_t bytesWhere(wire::JobStatus::Reader job, bool saved) {
   return sum;
 }
 
-std::string bytesOrNothing(std::uint64_t bytes) { return bytes == 0 ? "" : showBytes(bytes); }
+std::string bytesOrNothing(std::uint64_t bytes) {
+  return bytes == 0 ? "" : showBytes(bytes);
+}
 
 std::vector<std::string> waitsFor(wire::JobStatus::Reader job) {
   std::vector<std::string> all;
@@ -66,7 +68,9 @@ std::string reasonOf(wire::JobStatus::Reader job) {
   return joined(parts, "; ");
 }
 
-bool hasSince(wire::JobStatus::Reader job) { return job.getSinceUs() > 0; }
+bool hasSince(wire::JobStatus::Reader job) {
+  return job.getSinceUs() > 0;
+}
 
 std::string since(wire::JobStatus::Reader job) {
   return hasSince(job) ? showDuration(job.getSinceUs()) : "";
@@ -80,9 +84,10 @@ std::string headline(Status::Reader status) {
   }
   return "tsmasterd " + text(status.getVersion()) + ", generation " +
          std::to_string(status.getGeneration().getNumber()) + ", up " +
-         showDuration(status.getUptimeUs()) + ": " + counted(status.getNodes().size(), "node") + ", " +
-         counted(status.getGroups().size(), "group") + ", " + counted(status.getJobs().size(), "job") +
-         " (" + std::to_string(holding) + " holding, " + std::to_string(waiting) + " waiting)\n";
+         showDuration(status.getUptimeUs()) + ": " + counted(status.getNodes().size(), "node") +
+         ", " + counted(status.getGroups().size(), "group") + ", " +
+         counted(status.getJobs().size(), "job") + " (" + std::to_string(holding) + " holding, " +
+         std::to_string(waiting) + " waiting)\n";
 }
 
 std::string sentenceAbout(wire::JobStatus::Reader job) {
@@ -94,10 +99,11 @@ std::string sentenceAbout(wire::JobStatus::Reader job) {
            " in the queue of " + text(job.getKey().getGroup());
   }
   if (phase == "holding") {
-    return name + " has held its devices" + time + ", " + std::to_string(job.getEntered()) + " of " +
-           counted(job.getParticipants(), "participant") + " in the slice";
+    return name + " has held its devices" + time + ", " + std::to_string(job.getEntered()) +
+           " of " + counted(job.getParticipants(), "participant") + " in the slice";
   }
-  if (phase == "parked") return name + " has yielded; nobody waits, so its state stayed on the device";
+  if (phase == "parked")
+    return name + " has yielded; nobody waits, so its state stayed on the device";
   if (phase == "idle") return name + " does not ask for a turn";
   return name + " is " + phase + time;
 }
@@ -129,7 +135,8 @@ std::string showJobs(Status::Reader status, const std::string& group) {
 }
 
 std::string showNodes(Status::Reader status) {
-  Table table({"NODE", "STATE", ">SINCE", ">JOBS", ">DEVICE", "NAME", ">IN USE", ">MEMORY", "ADDRESS"});
+  Table table(
+      {"NODE", "STATE", ">SINCE", ">JOBS", ">DEVICE", "NAME", ">IN USE", ">MEMORY", "ADDRESS"});
   for (auto node : status.getNodes()) {
     std::vector<std::string> row{text(node.getName()), text(node.getState()),
                                  showDuration(node.getSinceUs()), std::to_string(node.getJobs())};

@@ -5,8 +5,9 @@
 namespace ts::cli {
 
 std::size_t widthOf(const std::string& utf8) {
-  return std::size_t(std::count_if(utf8.begin(), utf8.end(),
-                                   [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return std::size_t(std::count_if(utf8.begin(), utf8.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
 }
 
 Table::Table(std::vector<std::string> headings) {

@@ -72,18 +72,24 @@ Exit exitFor(ts_status status) {
   switch (status) {
     case TS_ERR_UNAVAILABLE:
     case TS_ERR_MASTER_DOWN:
-    case TS_ERR_SHUTDOWN: return Exit::Unreachable;
-    case TS_ERR_INVALID: return Exit::Usage;
-    default: return Exit::Failed;
+    case TS_ERR_SHUTDOWN:
+      return Exit::Unreachable;
+    case TS_ERR_INVALID:
+      return Exit::Usage;
+    default:
+      return Exit::Failed;
   }
 }
 
 void check(ts_status status, const char* what, Exit exit) {
   if (status == TS_OK) return;
-  throw Failure(exit, std::string("cannot ") + what + ": " + ts_strerror(status) + ": " + ts_last_error());
+  throw Failure(
+      exit, std::string("cannot ") + what + ": " + ts_strerror(status) + ": " + ts_last_error());
 }
 
-void check(ts_status status, const char* what) { check(status, what, exitFor(status)); }
+void check(ts_status status, const char* what) {
+  check(status, what, exitFor(status));
+}
 
 struct Leave {
   void operator()(ts_client* client) const { ts_leave(client); }
@@ -129,13 +135,15 @@ sigset_t forwarded() {
 
 // What nohup and its like have us ignore stays ignored, in the program as well.
 void forwardSignals() {
-  struct sigaction action {}, before {};
+  struct sigaction action {
+  }, before{};
   action.sa_handler = forward;
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     ::sigaction(signal, nullptr, &before);
     if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
   }
-  action.sa_handler = SIG_DFL;  // whoever ignores it, as a parent may have had us do, loses exit codes
+  action.sa_handler =
+      SIG_DFL;  // whoever ignores it, as a parent may have had us do, loses exit codes
   ::sigaction(SIGCHLD, &action, nullptr);
 }
 
@@ -147,7 +155,8 @@ int waitForChild(const Options& options) {
   int error = errno;
   child = 0;
   if (ended < 0) {
-    throw Failure(Exit::Failed, "how " + options.program.front() + " ended cannot be known: waitpid: " +
+    throw Failure(Exit::Failed, "how " + options.program.front() +
+                                    " ended cannot be known: waitpid: " +
                                     std::strerror(error));  // NOLINT(concurrency-mt-unsafe)
   }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

@@ -128,10 +128,11 @@ ts_status ts_acquire_finish(ts_client* c, ts_grant* grant) {
 static ts_status end_void(ts_client* c) {
   c->slice = (struct tsc_slice){.entered = false};
   atomic_store(&c->ask_yield, 0);
-  return tsc_fail(TS_ERR_STALE,
-                  "yield in group '%s': STALE: the slice ended while the node daemon at %s was away; "
-                  "acquire anew before using the devices; tsctl events says why",
-                  c->settings.join.group, c->settings.socket);
+  return tsc_fail(
+      TS_ERR_STALE,
+      "yield in group '%s': STALE: the slice ended while the node daemon at %s was away; "
+      "acquire anew before using the devices; tsctl events says why",
+      c->settings.join.group, c->settings.socket);
 }
 
 /* TS_OK: the waiter is done, or will be when the node has recorded the yield. */

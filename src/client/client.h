@@ -48,7 +48,8 @@ struct tsc_slice {
   bool entered;
   bool is_void; /* it ended while the daemon was away: the caller must still hear of it */
   uint32_t depth;
-  struct tsl_reply grant; /* while void, the epoch is that of the slice the node has us in, 0: none */
+  struct tsl_reply
+      grant; /* while void, the epoch is that of the slice the node has us in, 0: none */
 };
 
 /* A yield that the node has not recorded yet. */

@@ -63,8 +63,8 @@ void tsc_explain_connect(const ts_client* c, int error, struct tsc_outcome* out)
     case ENOENT:
     case ECONNREFUSED:
       tsc_say(out, TS_ERR_UNAVAILABLE,
-              "no node daemon at %s (%s); start it: tsnoded --config /etc/timeslice/node.toml", socket,
-              error == ENOENT ? "no such socket" : "nobody listens there");
+              "no node daemon at %s (%s); start it: tsnoded --config /etc/timeslice/node.toml",
+              socket, error == ENOENT ? "no such socket" : "nobody listens there");
       return;
     case EACCES:
     case EPERM:

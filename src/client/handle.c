@@ -19,7 +19,8 @@ ts_status tsc_check_handle(const ts_client* c, const char* call) {
 }
 
 static void make_lock(ts_client* c) {
-  pthread_cond_init(&c->changed, NULL); /* nobody waits on it by the clock: the reader does, for all */
+  pthread_cond_init(&c->changed,
+                    NULL); /* nobody waits on it by the clock: the reader does, for all */
   pthread_mutex_init(&c->lock, NULL);
 }
 

@@ -1,8 +1,8 @@
 /* Ends every call whose time is over, and says when the next one's is. */
 #include "client/client.h"
 
-/* Whether the node answers by the waiter's deadline: it was told that one or an earlier one, and not
- * that of a more patient waiter alone. */
+/* Whether the node answers by the waiter's deadline: it was told that one or an earlier one, and
+ * not that of a more patient waiter alone. */
 static bool is_told(const ts_client* c, const struct tsc_waiter* waiter) {
   if (c->asked.acquire == 0) return false;
   if (waiter->try_only) return c->acquire.sent_deadline == 0;
@@ -25,8 +25,8 @@ static void say_absent(const ts_client* c, const char* call, struct tsc_outcome*
     return;
   }
   tsc_say(out, TS_ERR_UNAVAILABLE,
-          "%s in group '%s': the node daemon at %s does not answer; see its log",
-          call, c->settings.join.group, c->settings.socket);
+          "%s in group '%s': the node daemon at %s does not answer; see its log", call,
+          c->settings.join.group, c->settings.socket);
 }
 
 static void end_cancelled(ts_client* c) {

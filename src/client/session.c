@@ -20,8 +20,7 @@ static bool wanted(const ts_client* c) {
 }
 
 void tsc_session_drop(ts_client* c, ts_status status, const char* why) {
-  tsc_say(&c->trouble, status, "%s (node daemon at %s); see its log", why,
-          c->settings.socket);
+  tsc_say(&c->trouble, status, "%s (node daemon at %s); see its log", why, c->settings.socket);
   if (c->phase == TSC_DOWN) return;
   tsc_alarm_watch(c, false);
   shutdown(c->fd, SHUT_RDWR); /* the number stays taken: a cancel may be about to use it */

@@ -13,7 +13,8 @@ bool parseHostPort(const std::string& text, HostPort& out, std::string& why) {
   bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (host.empty() || (!bracketed && host.find_first_of(":[]") != std::string::npos)) {
-    why = "\"" + text + "\" is no address; write HOST:PORT, like \"127.0.0.1:6830\" or \"[::1]:6830\"";
+    why = "\"" + text +
+          "\" is no address; write HOST:PORT, like \"127.0.0.1:6830\" or \"[::1]:6830\"";
     return false;
   }
   const char* begin = text.data() + colon + 1;

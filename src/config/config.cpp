@@ -20,7 +20,8 @@ constexpr microseconds kNever{0};
 constexpr microseconds kDay = 24h;
 
 // An address key: "" stands for "none" where that is allowed.
-void checkAddress(TableReader& table, std::string_view key, const std::string& text, bool optional) {
+void checkAddress(TableReader& table, std::string_view key, const std::string& text,
+                  bool optional) {
   HostPort parsed;
   std::string why;
   if (optional && text.empty()) return;
@@ -44,8 +45,9 @@ void readGroup(TableReader& table, GroupSection& group) {
   table.users("users", group.users);
   table.textMap("environment", group.environment);
   if (!group.environment.empty()) {
-    table.fail("environment", "environment is not available in this release, whose Slurm plugin sets no "
-                              "variables; remove it");
+    table.fail("environment",
+               "environment is not available in this release, whose Slurm plugin sets no "
+               "variables; remove it");
   }
   table.finish();
 }
@@ -61,13 +63,14 @@ void readGroups(TableReader& top, ErrorList& errors, MasterConfig& config) {
   for (const auto& [key, node] : *groups) {
     std::string name(key.str());
     if (!isName(name)) {
-      errors.add(key.source(), "\"" + name +
-                                   "\" cannot name a group; use 1 to 63 of A-Z a-z 0-9 . _ -");
+      errors.add(key.source(),
+                 "\"" + name + "\" cannot name a group; use 1 to 63 of A-Z a-z 0-9 . _ -");
       continue;
     }
     if (!node.is_table()) {
-      errors.add(key.source(), "unknown key \"" + name + "\" in [group]; groups are written [group." +
-                                   name + "] with their keys below");
+      errors.add(key.source(), "unknown key \"" + name +
+                                   "\" in [group]; groups are written [group." + name +
+                                   "] with their keys below");
       continue;
     }
     TableReader table(errors, *node.as_table(), "[group." + name + "]");
@@ -84,9 +87,10 @@ void checkAuthNone(TableReader& table, const MasterConfig& config) {
     HostPort parsed;
     std::string ignored;  // reported with the address itself
     if (!parseHostPort(address, parsed, ignored) || isLoopbackHost(parsed.host)) continue;
-    table.fail("auth", "auth is \"none\" while listen has \"" + address +
-                           "\"; use auth = \"munge\", listen on a loopback address, or accept the risk "
-                           "with auth_none_anywhere = true");
+    table.fail("auth",
+               "auth is \"none\" while listen has \"" + address +
+                   "\"; use auth = \"munge\", listen on a loopback address, or accept the risk "
+                   "with auth_none_anywhere = true");
   }
 }
 
@@ -131,7 +135,8 @@ void readMaster(TableReader& table, ErrorList& errors, MasterConfig& config) {
 void readNode(TableReader& table, ErrorList&, NodeConfig& config) {
   table.text("name", config.name);
   if (!config.name.empty() && !isName(config.name)) {
-    table.fail("name", "\"" + config.name + "\" cannot name a node; use 1 to 63 of A-Z a-z 0-9 . _ -");
+    table.fail("name",
+               "\"" + config.name + "\" cannot name a node; use 1 to 63 of A-Z a-z 0-9 . _ -");
   }
   table.text("master", config.master);
   checkAddress(table, "master", config.master, true);
@@ -152,8 +157,9 @@ void readNode(TableReader& table, ErrorList&, NodeConfig& config) {
   table.duration("restore_deadline", config.restoreDeadline, 1ms, kDay);
   table.duration("silent_limit", config.silentLimit, kNever, kDay);
   if (config.silentLimit != kNever) {
-    table.fail("silent_limit", "silent_limit is not available in this release: no job is shown as SILENT; "
-                               "remove it, or write \"0 s\"");
+    table.fail("silent_limit",
+               "silent_limit is not available in this release: no job is shown as SILENT; "
+               "remove it, or write \"0 s\"");
   }
   table.flag("save_before_kill", config.saveBeforeKill);
   table.duration("order_delay", config.orderDelay, kNever, 60s);
@@ -173,8 +179,9 @@ bool readFile(const std::string& path, ErrorList& errors, std::string& text) {
   if (file.is_open() && errno == 0) return true;
   int error = errno;
   if (error == ENOENT) {
-    errors.add("does not exist; create it (an example comes with timeslice in conf/) or name another "
-               "with --config");
+    errors.add(
+        "does not exist; create it (an example comes with timeslice in conf/) or name another "
+        "with --config");
   } else {
     errors.add("cannot be read: " + std::string(std::strerror(error)) +
                "; check its owner and mode, and those of its folders");
@@ -190,8 +197,7 @@ std::string adviceFor(std::string_view description) {
 }
 
 template <class Config>
-Loaded<Config> load(const std::string& path,
-                    void (*read)(TableReader&, ErrorList&, Config&)) {
+Loaded<Config> load(const std::string& path, void (*read)(TableReader&, ErrorList&, Config&)) {
   Loaded<Config> loaded;
   ErrorList errors(path);
   std::string text;
@@ -210,7 +216,11 @@ Loaded<Config> load(const std::string& path,
 
 }  // namespace
 
-Loaded<MasterConfig> loadMasterConfig(const std::string& path) { return load(path, readMaster); }
-Loaded<NodeConfig> loadNodeConfig(const std::string& path) { return load(path, readNode); }
+Loaded<MasterConfig> loadMasterConfig(const std::string& path) {
+  return load(path, readMaster);
+}
+Loaded<NodeConfig> loadNodeConfig(const std::string& path) {
+  return load(path, readNode);
+}
 
 }  // namespace ts

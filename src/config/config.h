@@ -40,40 +40,40 @@ struct GroupSection {
 struct MasterConfig {
   std::vector<std::string> listen = {"127.0.0.1:6830"};  // RPC; "HOST:PORT"; port 0: any free one
   std::string socket = "/run/timeslice-master/master.sock";  // operators on this machine; "": none
-  std::string http = "127.0.0.1:6831";                   // metrics and dashboard; "": none
+  std::string http = "127.0.0.1:6831";                       // metrics and dashboard; "": none
   std::string database = "/var/lib/timeslice/master.db";
-  std::string auth = "munge";                            // munge | none
-  bool authNoneAnywhere = false;                         // allow "none" beyond loopback
+  std::string auth = "munge";     // munge | none
+  bool authNoneAnywhere = false;  // allow "none" beyond loopback
   std::string logLevel = "info";
-  std::vector<uid_t> operators;                          // besides root
-  bool anyGroup = true;                                  // a group that is not configured exists on demand
+  std::vector<uid_t> operators;  // besides root
+  bool anyGroup = true;          // a group that is not configured exists on demand
   microseconds heartbeat = std::chrono::seconds(2);
   microseconds suspectAfter = std::chrono::seconds(10);
-  microseconds deadAfter{0};                             // 0: only by verdict
+  microseconds deadAfter{0};  // 0: only by verdict
   microseconds recoveryGrace = std::chrono::seconds(10);
-  std::map<std::string, GroupSection> groups;            // [group.NAME]
-  GroupSection defaults;                                 // [defaults]: for groups without a section
+  std::map<std::string, GroupSection> groups;  // [group.NAME]
+  GroupSection defaults;                       // [defaults]: for groups without a section
 };
 
 // /etc/timeslice/node.toml
 struct NodeConfig {
-  std::string name;                                  // "": the host's name
-  std::string master = "127.0.0.1:6830";             // "": alone, for tsctl snapshot and restore
+  std::string name;                       // "": the host's name
+  std::string master = "127.0.0.1:6830";  // "": alone, for tsctl snapshot and restore
   std::string socket = "/run/timeslice/node.sock";
-  std::string stateDir = "/run/timeslice/state";     // tmpfs: intents and outcomes of orders
-  std::string http = "";                             // metrics; "": none
+  std::string stateDir = "/run/timeslice/state";  // tmpfs: intents and outcomes of orders
+  std::string http = "";                          // metrics; "": none
   std::string auth = "munge";
-  std::string masterUser = "timeslice";              // whose MUNGE credential the master must have
+  std::string masterUser = "timeslice";  // whose MUNGE credential the master must have
   std::string logLevel = "info";
-  std::string backend = "cuda";                      // cuda | none: for jobs that do not say
-  std::uint32_t devices = 0;                         // backend none without NVML: how many to declare
-  std::uint64_t hostBudget = 0;                      // bytes for snapshots; 0: only MemAvailable and cgroups
-  microseconds freedDeadline = std::chrono::seconds(30);   // for NVML to show memory as freed
-  microseconds saveDeadline = std::chrono::seconds(120);   // then OVERDUE
+  std::string backend = "cuda";  // cuda | none: for jobs that do not say
+  std::uint32_t devices = 0;     // backend none without NVML: how many to declare
+  std::uint64_t hostBudget = 0;  // bytes for snapshots; 0: only MemAvailable and cgroups
+  microseconds freedDeadline = std::chrono::seconds(30);  // for NVML to show memory as freed
+  microseconds saveDeadline = std::chrono::seconds(120);  // then OVERDUE
   microseconds restoreDeadline = std::chrono::seconds(120);
-  microseconds silentLimit{0};                       // 0: never shown as SILENT
-  bool saveBeforeKill = true;                        // take a job's state off the device before it is killed
-  microseconds orderDelay{0};                        // bench only: added before each order is obeyed
+  microseconds silentLimit{0};  // 0: never shown as SILENT
+  bool saveBeforeKill = true;   // take a job's state off the device before it is killed
+  microseconds orderDelay{0};   // bench only: added before each order is obeyed
 };
 
 Loaded<MasterConfig> loadMasterConfig(const std::string& path);

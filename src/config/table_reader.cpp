@@ -8,7 +8,9 @@
 namespace ts {
 namespace {
 
-std::string quote(std::string_view text) { return "\"" + std::string(text) + "\""; }
+std::string quote(std::string_view text) {
+  return "\"" + std::string(text) + "\"";
+}
 
 template <class Range>
 std::string joined(const Range& words) {
@@ -19,15 +21,20 @@ std::string joined(const Range& words) {
 
 std::string nameOf(const toml::node& node) {
   switch (node.type()) {
-    case toml::node_type::table: return "a table";
-    case toml::node_type::array: return "an array";
-    case toml::node_type::string: return "the string " + quote(node.as_string()->get());
+    case toml::node_type::table:
+      return "a table";
+    case toml::node_type::array:
+      return "an array";
+    case toml::node_type::string:
+      return "the string " + quote(node.as_string()->get());
     case toml::node_type::integer:
       return "the number " + std::to_string(node.as_integer()->get());
-    case toml::node_type::floating_point: return "a fraction";
+    case toml::node_type::floating_point:
+      return "a fraction";
     case toml::node_type::boolean:
       return node.as_boolean()->get() ? "the truth value true" : "the truth value false";
-    default: return "a date or time";
+    default:
+      return "a date or time";
   }
 }
 
@@ -51,7 +58,9 @@ void ErrorList::add(const toml::source_region& where, const std::string& what) {
   entries_.push_back({where.begin, place + ": " + what});
 }
 
-void ErrorList::add(const std::string& what) { entries_.push_back({{}, path_ + ": " + what}); }
+void ErrorList::add(const std::string& what) {
+  entries_.push_back({{}, path_ + ": " + what});
+}
 
 std::vector<ConfigError> ErrorList::take() {
   std::stable_sort(entries_.begin(), entries_.end(),
@@ -133,8 +142,7 @@ void TableReader::duration(std::string_view key, microseconds& out, microseconds
     return errors_.add(node->source(), std::string(key) + ": " + why);
   }
   if (value < min || value > max) {
-    return errors_.add(node->source(), std::string(key) + " is " +
-                                           quote(node->as_string()->get()) +
+    return errors_.add(node->source(), std::string(key) + " is " + quote(node->as_string()->get()) +
                                            ", out of range; write a duration from \"" + show(min) +
                                            "\" to \"" + show(max) + "\"");
   }
@@ -207,10 +215,10 @@ void TableReader::finish() {
     std::string word(key.str());
     if (std::find(known_.begin(), known_.end(), word) != known_.end()) continue;
     std::string hint = nearest(word, known_);
-    errors_.add(key.source(), "unknown key " + quote(word) +
-                                  (name_.empty() ? "" : " in " + name_) + "; " +
-                                  (hint.empty() ? "known here: " + joined(known_)
-                                                : "did you mean " + quote(hint) + "?"));
+    errors_.add(
+        key.source(),
+        "unknown key " + quote(word) + (name_.empty() ? "" : " in " + name_) + "; " +
+            (hint.empty() ? "known here: " + joined(known_) : "did you mean " + quote(hint) + "?"));
   }
 }
 

@@ -14,12 +14,8 @@ struct Unit {
   double factor;
 };
 
-constexpr std::array<Unit, 6> kTimes{{{"us", 1},
-                                      {"ms", 1e3},
-                                      {"s", 1e6},
-                                      {"min", 60e6},
-                                      {"h", 3600e6},
-                                      {"d", 86400e6}}};
+constexpr std::array<Unit, 6> kTimes{
+    {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"h", 3600e6}, {"d", 86400e6}}};
 constexpr std::array<Unit, 9> kSizes{{{"B", 1},
                                       {"KB", 1e3},
                                       {"MB", 1e6},
@@ -50,7 +46,8 @@ bool parse(const std::string& text, const std::array<Unit, N>& units, const char
   std::string_view unit(end, std::size_t(text.data() + text.size() - end));
   while (unit.starts_with(' ')) unit.remove_prefix(1);
   if (unit.empty()) {
-    why = "\"" + text + "\" has no unit; add one of " + namesOf(units) + ", like \"" + example + "\"";
+    why =
+        "\"" + text + "\" has no unit; add one of " + namesOf(units) + ", like \"" + example + "\"";
     return false;
   }
   for (const Unit& known : units) {

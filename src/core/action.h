@@ -14,7 +14,8 @@ namespace ts {
 
 // Orders to a node. Each ends in exactly one OrderFinished with its operation. Within a node they
 // are delivered in the order given.
-struct Prepare {  // book host room for `outgoing`, check the driver, `incoming`'s snapshots, the room
+struct Prepare {  // book host room for `outgoing`, check the driver, `incoming`'s snapshots, the
+                  // room
   OperationId operation;
   NodeId node;
   JobId job;  // the waiter whose switch this is: the booking is in its name

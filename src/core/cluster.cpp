@@ -38,8 +38,8 @@ private:
     }
   }
 
-  // To the group of the job, participant, member or request that the event is about; about nobody we
-  // know, it is stale.
+  // To the group of the job, participant, member or request that the event is about; about nobody
+  // we know, it is stale.
   template <typename E>
   void toJob(Instant now, JobId id, const E& e, Actions& out) {
     if (Job* job = roster.job(id)) job->group->step(now, e, out);
@@ -109,10 +109,11 @@ private:
     group->step(now, e, out);
   }
   static void refuseJob(const JobDeclared& e, Cause cause, Actions& out) {
-    std::string detail = "group " + std::to_string(std::uint32_t(e.group)) +
-                         (cause == Cause::UnknownGroup ? " is not configured" : " is not the job's");
-    out.push_back(Notice{Notice::Kind::JoinRefused, e.group, e.job, {}, cause, FaultKind::None,
-                         std::move(detail)});
+    std::string detail =
+        "group " + std::to_string(std::uint32_t(e.group)) +
+        (cause == Cause::UnknownGroup ? " is not configured" : " is not the job's");
+    out.push_back(Notice{
+        Notice::Kind::JoinRefused, e.group, e.job, {}, cause, FaultKind::None, std::move(detail)});
   }
   void route(Instant now, const JobEnded& e, Actions& out) { toJob(now, e.job, e, out); }
   void route(Instant now, const ParticipantJoined& e, Actions& out) { toJob(now, e.job, e, out); }

@@ -15,8 +15,8 @@ enum class Policy { Fifo, Priority };
 
 struct GroupConfig {
   Policy policy = Policy::Fifo;
-  Duration ageing = std::chrono::seconds(60);         // Priority: one step up per this much waiting
-  Duration holdLimit{0};                              // 0: a holder is never asked to yield
+  Duration ageing = std::chrono::seconds(60);  // Priority: one step up per this much waiting
+  Duration holdLimit{0};                       // 0: a holder is never asked to yield
   Duration gangWait = std::chrono::seconds(60);
   Duration brokenGrace = std::chrono::seconds(30);
   Duration quiesceDeadline = std::chrono::seconds(30);
@@ -31,8 +31,8 @@ struct ClusterConfig {
   std::uint32_t quiesceAttempts = 5;  // then the job is faulted(quiesce)
 };
 
-// Pure: no clock, no I/O, no threads, no globals. The same events at the same times always yield the
-// same actions: daemon, simulator and tests share it.
+// Pure: no clock, no I/O, no threads, no globals. The same events at the same times always yield
+// the same actions: daemon, simulator and tests share it.
 class Cluster {
 public:
   explicit Cluster(ClusterConfig config);
@@ -52,8 +52,8 @@ public:
   std::optional<JobView> view(JobId job) const;
   std::vector<GroupView> groups() const;
   std::vector<JobView> jobs() const;
-  // The place of a waiting acquire, to be kept by its node: given back in AcquireRequested, it outlives
-  // the master. Nothing when the request does not wait.
+  // The place of a waiting acquire, to be kept by its node: given back in AcquireRequested, it
+  // outlives the master. Nothing when the request does not wait.
   std::optional<std::uint64_t> ticket(RequestId request) const;
 
 private:

@@ -8,8 +8,8 @@
 namespace ts {
 namespace {
 
-// "A slice waits for participants that must still enter or yield it, a participant waits for the slice
-// that blocks its acquire." A walk along both kinds of edge, from the job that is asked for.
+// "A slice waits for participants that must still enter or yield it, a participant waits for the
+// slice that blocks its acquire." A walk along both kinds of edge, from the job that is asked for.
 class Walk {
 public:
   Walk(const Roster& roster, ProcessId start) : roster_(roster), start_(start) {}
@@ -72,7 +72,8 @@ private:
 
 std::optional<JobId> closesCycle(const Roster& roster, const Participant& asking) {
   auto it = roster.processes.find(asking.process);
-  if (it == roster.processes.end() || it->second.size() < 2) return std::nullopt;  // nothing to close
+  if (it == roster.processes.end() || it->second.size() < 2)
+    return std::nullopt;  // nothing to close
   Walk walk(roster, asking.process);
   if (!walk.turnWaits(*asking.job)) return std::nullopt;
   return walk.found();

@@ -1,4 +1,5 @@
-// Waiting across groups: would an acquire close a circle of slices and processes waiting for each other?
+// Waiting across groups: would an acquire close a circle of slices and processes waiting for each
+// other?
 #pragma once
 
 #include <optional>

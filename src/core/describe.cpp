@@ -118,15 +118,36 @@ const char* text(Residency r) {
 }
 
 const char* text(Cause c) {
-  static constexpr std::array words{
-      "none",          "unknown-group",    "unknown-participant", "device-owned",
-      "no-claim",      "not-entered",      "already-waiting",     "already-entered",
-      "busy",          "deadlock",         "cancelled",           "paused",
-      "evicted",       "no-host-memory",   "no-device-memory",    "not-released",
-      "stranger",      "node-suspect",     "node-dead",           "job-faulted",
-      "blocked",       "broken",           "outside",             "unsupported",
-      "driver-error",  "target-gone",      "overdue",             "stale",
-      "forbidden",     "drained"};
+  static constexpr std::array words{"none",
+                                    "unknown-group",
+                                    "unknown-participant",
+                                    "device-owned",
+                                    "no-claim",
+                                    "not-entered",
+                                    "already-waiting",
+                                    "already-entered",
+                                    "busy",
+                                    "deadlock",
+                                    "cancelled",
+                                    "paused",
+                                    "evicted",
+                                    "no-host-memory",
+                                    "no-device-memory",
+                                    "not-released",
+                                    "stranger",
+                                    "node-suspect",
+                                    "node-dead",
+                                    "job-faulted",
+                                    "blocked",
+                                    "broken",
+                                    "outside",
+                                    "unsupported",
+                                    "driver-error",
+                                    "target-gone",
+                                    "overdue",
+                                    "stale",
+                                    "forbidden",
+                                    "drained"};
   return word(words, c);
 }
 
@@ -141,16 +162,16 @@ const char* text(Outcome::Code c) {
 }
 
 const char* text(Notice::Kind k) {
-  static constexpr std::array words{
-      "switch-started", "switch-finished", "switch-rolled-back", "slice-ended",
-      "job-faulted",    "job-broken",      "outside",            "reentry-let-in",
-      "missed-slice",   "waiter-held-back", "stale-dropped",     "join-refused"};
+  static constexpr std::array words{"switch-started",   "switch-finished", "switch-rolled-back",
+                                    "slice-ended",      "job-faulted",     "job-broken",
+                                    "outside",          "reentry-let-in",  "missed-slice",
+                                    "waiter-held-back", "stale-dropped",   "join-refused"};
   return word(words, k);
 }
 
 const char* text(JobPhase p) {
-  static constexpr std::array words{"idle",    "waiting", "switching", "holding",
-                                    "parked",  "faulted", "broken"};
+  static constexpr std::array words{"idle",   "waiting", "switching", "holding",
+                                    "parked", "faulted", "broken"};
   return word(words, p);
 }
 
@@ -196,7 +217,9 @@ std::string describe(const Event& event, const Names& names) {
           [&](const ParticipantLeft& e) {
             return say("left").id("participant", e.participant).yes("died", e.died).done();
           },
-          [&](const MemberSeen& e) { return say("seen").job(e.job).node(e.node).fact(e.fact).done(); },
+          [&](const MemberSeen& e) {
+            return say("seen").job(e.job).node(e.node).fact(e.fact).done();
+          },
           [&](const MemberDied& e) { return say("died").id("member", e.member).done(); },
           [&](const MemberCleared& e) { return say("cleared").id("member", e.member).done(); },
           [&](const AcquireRequested& e) {
@@ -218,7 +241,9 @@ std::string describe(const Event& event, const Names& names) {
           [&](const OrderFinished& e) { return outcomeText(e.operation, e.outcome, names); },
           [&](const OrderOverdue& e) { return say("overdue").op(e.operation).done(); },
           [&](const TimePassed&) { return say("time-passed").done(); },
-          [&](const GroupPaused& e) { return say(e.on ? "pause" : "resume").group(e.group).done(); },
+          [&](const GroupPaused& e) {
+            return say(e.on ? "pause" : "resume").group(e.group).done();
+          },
           [&](const JobEvicted& e) { return say("evict").job(e.job).yes("kill", e.kill).done(); },
           [&](const FaultCleared& e) { return say("clear-fault").job(e.job).done(); },
       },
@@ -236,10 +261,14 @@ std::string describe(const Action& action, const Names& names) {
           [&](const Quiesce& a) { return order("quiesce", a, names).done(); },
           [&](const Release& a) { return order("release", a, names).done(); },
           [&](const Save& a) { return order("save", a, names).id("member", a.member).done(); },
-          [&](const Restore& a) { return order("restore", a, names).id("member", a.member).done(); },
+          [&](const Restore& a) {
+            return order("restore", a, names).id("member", a.member).done();
+          },
           [&](const Grant& a) { return grantText(a, names); },
           [&](const EndSlice& a) { return order("end-slice", a, names).epoch(a.epoch).done(); },
-          [&](const Discard& a) { return order("discard", a, names).id("member", a.member).done(); },
+          [&](const Discard& a) {
+            return order("discard", a, names).id("member", a.member).done();
+          },
           [&](const Kill& a) { return order("kill", a, names).put("why", text(a.why)).done(); },
           [&](const Refuse& a) { return refuseText(a, names); },
           [&](const AskToYield& a) {

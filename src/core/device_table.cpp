@@ -15,7 +15,8 @@ void Presence::add(Job& job) {
 }
 
 void Presence::remove(Job& job) {
-  auto at = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& e) { return e.first == &job; });
+  auto at =
+      std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& e) { return e.first == &job; });
   assert(at != jobs_.end());
   if (--at->second == 0) jobs_.erase(at);
 }
@@ -34,9 +35,8 @@ std::vector<DeviceState*> DeviceTable::at(const Devices& ids) {
 }
 
 const DeviceState* DeviceTable::foreign(const std::vector<DeviceState*>& devices, GroupId group) {
-  auto at = std::find_if(devices.begin(), devices.end(), [&](const DeviceState* d) {
-    return d->claims > 0 && d->owner != group;
-  });
+  auto at = std::find_if(devices.begin(), devices.end(),
+                         [&](const DeviceState* d) { return d->claims > 0 && d->owner != group; });
   return at == devices.end() ? nullptr : *at;
 }
 

@@ -19,7 +19,9 @@ public:
   void add(Job& job);
   void remove(Job& job);
   bool empty() const { return jobs_.empty(); }
-  bool onlyOf(const Job& job) const { return empty() || (jobs_.size() == 1 && jobs_[0].first == &job); }
+  bool onlyOf(const Job& job) const {
+    return empty() || (jobs_.size() == 1 && jobs_[0].first == &job);
+  }
   auto begin() const { return jobs_.begin(); }
   auto end() const { return jobs_.end(); }
 
@@ -36,7 +38,7 @@ struct DeviceState {
   Job* rescuer = nullptr;    // who must come back to it before anybody else may have it
   Presence present;          // state on the device
   std::map<JobId, std::pair<Job*, int>> saved;  // state that left it and will come back
-  LockQueue waiters;         // those that hold others back
+  LockQueue waiters;                            // those that hold others back
 
   // Nobody is on it, has it, or wants it.
   bool idle() const { return present.empty() && !holder && !rescuer && waiters.empty(); }

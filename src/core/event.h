@@ -79,7 +79,7 @@ struct MemberCleared {  // measured: nothing of a dead member is left on its dev
 struct AcquireRequested {
   RequestId request;
   ParticipantId participant;
-  bool tryOnly = false;  // answer at once
+  bool tryOnly = false;      // answer at once
   std::uint64_t ticket = 0;  // place kept from an earlier generation; 0: a new place
 };
 struct AcquireCancelled {  // given up, timed out, or its caller is gone
@@ -95,8 +95,8 @@ struct SliceReported {
   Epoch epoch;
 };
 
-// A node re-declares that the slice is recorded there, also when nobody on it is inside any more: other
-// nodes may still have some that are.
+// A node re-declares that the slice is recorded there, also when nobody on it is inside any more:
+// other nodes may still have some that are.
 struct GrantReported {
   JobId job;
   NodeId node;
@@ -127,11 +127,11 @@ struct FaultCleared {
   JobId job;
 };
 
-using Event =
-    std::variant<NodeJoined, NodeReported, NodeSuspected, NodeDied, NodeDrained, JobDeclared,
-                 JobEnded, ParticipantJoined, ParticipantLeft, MemberSeen, MemberDied, MemberCleared,
-                 AcquireRequested, AcquireCancelled, Yielded, SliceReported, GrantReported,
-                 OrderFinished, OrderOverdue, TimePassed, GroupPaused, JobEvicted, FaultCleared>;
+using Event = std::variant<NodeJoined, NodeReported, NodeSuspected, NodeDied, NodeDrained,
+                           JobDeclared, JobEnded, ParticipantJoined, ParticipantLeft, MemberSeen,
+                           MemberDied, MemberCleared, AcquireRequested, AcquireCancelled, Yielded,
+                           SliceReported, GrantReported, OrderFinished, OrderOverdue, TimePassed,
+                           GroupPaused, JobEvicted, FaultCleared>;
 
 std::string describe(const Event&);
 std::string describe(const Event&, const Names&);

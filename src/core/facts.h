@@ -33,11 +33,11 @@ enum class Cause {
   Stranger,        // memory on the device belongs to a process of no job
   NodeSuspect,
   NodeDead,
-  JobFaulted,      // the job itself cannot be moved
-  Blocked,         // another job that cannot be moved sits on the claim; see `holder`
-  Broken,          // a gang lost a participant
-  Outside,         // a member was seen on a device outside the job's claim
-  Unsupported,     // the backend cannot do this here
+  JobFaulted,   // the job itself cannot be moved
+  Blocked,      // another job that cannot be moved sits on the claim; see `holder`
+  Broken,       // a gang lost a participant
+  Outside,      // a member was seen on a device outside the job's claim
+  Unsupported,  // the backend cannot do this here
   DriverError,
   TargetGone,
   Overdue,
@@ -52,7 +52,8 @@ enum class FaultKind { None, Quiesce, Save, Restore, Grant };
 struct MemberFact {
   MemberId member{};
   Residency residency = Residency::Absent;
-  std::uint64_t bytes = 0;    // device memory: on the device when resident, in the snapshot when saved
+  std::uint64_t bytes =
+      0;  // device memory: on the device when resident, in the snapshot when saved
   std::uint64_t residue = 0;  // bytes that stay on the device while it is saved
   Devices devices;
 };
@@ -69,10 +70,10 @@ struct Outcome {
   Cause cause = Cause::None;
   std::uint64_t need = 0;  // bytes, for memory causes
   std::uint64_t free = 0;
-  bool lasting = false;              // Failed: trying again is pointless
-  std::string detail;                // for a person, with the value that caused it
-  std::uint64_t bytes = 0;           // moved by this order
-  std::vector<MemberFact> members;   // read after the call
+  bool lasting = false;             // Failed: trying again is pointless
+  std::string detail;               // for a person, with the value that caused it
+  std::uint64_t bytes = 0;          // moved by this order
+  std::vector<MemberFact> members;  // read after the call
   bool ok() const { return code == Code::Ok; }
 };
 

@@ -61,7 +61,8 @@ void Group::orderOverdue(Instant now, const Order& order, Actions& out) {
 }
 
 // "A refusal changes nothing; bookings dropped; see 'a waiter whose switch was refused'."
-void Group::prepareFinished(Step& s, Job& job, const Order& order, OperationId id, const Outcome& o) {
+void Group::prepareFinished(Step& s, Job& job, const Order& order, OperationId id,
+                            const Outcome& o) {
   OnNode& here = job.onNode[order.node];
   if (order.overdue) --here.overduePrepares;
   changed_ |= order.overdue;
@@ -87,7 +88,8 @@ void Group::quiesceFinished(Step& s, Job& job, const Order& order, const Outcome
   if (counted) --here.overdue;
   learnAll(s, job, order, o, Residency::Quiet);
   if (counted) changed_ = true;
-  if (!o.ok() && o.code != Outcome::Code::Gone && !counted) moveFailed(s, job, FaultKind::Quiesce, o);
+  if (!o.ok() && o.code != Outcome::Code::Gone && !counted)
+    moveFailed(s, job, FaultKind::Quiesce, o);
 }
 
 void Group::releaseFinished(Step& s, Job& job, const Order& order, const Outcome& o) {
@@ -100,8 +102,8 @@ void Group::releaseFinished(Step& s, Job& job, const Order& order, const Outcome
   if (job.releaseFailed) moveFailed(s, job, FaultKind::Grant, o);
 }
 
-// "save fails before the commit point: no further restore; what was restored of I is saved again and
-// measured; what was saved of O is restored; O released: whole"
+// "save fails before the commit point: no further restore; what was restored of I is saved again
+// and measured; what was saved of O is restored; O released: whole"
 void Group::saveFinished(Step& s, Job& job, const Order& order, const Outcome& o) {
   bool gone = !moveEnded(s, job, order, o, Residency::Saved);
   changed_ = true;
@@ -140,7 +142,8 @@ void Group::restoreFinished(Step& s, Job& job, const Order& order, const Outcome
   // "I stays saved, its acquire is refused with need, free and holders, the next waiter is tried"
   remember(job, o);
   backOff(s, job, ++job.refusals, true);
-  if (job.queued && !job.rescue) refuseAll(s, job, {Obstacle::Kind::Refuse, job.cause, {}, o.detail});
+  if (job.queued && !job.rescue)
+    refuseAll(s, job, {Obstacle::Kind::Refuse, job.cause, {}, o.detail});
 }
 
 // "a node cannot complete a grant: completed on the others; that one cannot unlock: faulted(grant),
@@ -160,7 +163,8 @@ void Group::grantFinished(Step& s, Job& job, const Order& order, const Outcome& 
   for (auto& [id, p] : job.participants) {
     bool asked = std::count(order.requests.begin(), order.requests.end(), p.request) > 0;
     if (!asked || p.stand == Participant::Stand::Waiting) continue;
-    // Not answered by its node, also if the slice was ended meanwhile. Who gave up has no request any more.
+    // Not answered by its node, also if the slice was ended meanwhile. Who gave up has no request
+    // any more.
     s.out.push_back(Refuse{p.request, job.cause, job.id, o.need, o.free, o.detail});
     leaveSlice(s, p);
     p.request = {};
@@ -172,10 +176,12 @@ void Group::killFinished(Step& s, Job& job, const Order& order, const Outcome& o
   if (!o.ok() && o.code != Outcome::Code::Gone) backOff(s, job, ++job.refusals, false);
 }
 
-// --- what the driver said --------------------------------------------------------------------------
+// --- what the driver said
+// --------------------------------------------------------------------------
 
 // False when the member was cleared away meanwhile.
-bool Group::moveEnded(Step& s, Job& job, const Order& order, const Outcome& o, Residency otherwise) {
+bool Group::moveEnded(Step& s, Job& job, const Order& order, const Outcome& o,
+                      Residency otherwise) {
   if (Job* whose = roster_.job(order.forWhom); whose && whose->move) whose->move->bytes += o.bytes;
   auto it = job.members.find(order.member);
   if (it == job.members.end()) return false;
@@ -202,8 +208,8 @@ void Group::set(Job& job, Member& m, Residency residency, bool dead) {
   touch(job);
 }
 
-// Every outcome carries the residency read after the call; a node with nothing to say about a member of
-// a job that it stopped or let go did so.
+// Every outcome carries the residency read after the call; a node with nothing to say about a
+// member of a job that it stopped or let go did so.
 void Group::learnAll(Step& s, Job& job, const Order& order, const Outcome& o,
                      std::optional<Residency> otherwise) {
   std::set<MemberId> read;
@@ -221,7 +227,8 @@ void Group::learnAll(Step& s, Job& job, const Order& order, const Outcome& o,
   touch(job);
 }
 
-// --- what a failure leads to -----------------------------------------------------------------------
+// --- what a failure leads to
+// -----------------------------------------------------------------------
 
 void Group::remember(Job& job, const Outcome& o) {
   job.cause = o.cause == Cause::None ? Cause::DriverError : o.cause;
@@ -240,7 +247,8 @@ void Group::moveFailed(Step& s, Job& job, FaultKind kind, const Outcome& o) {
   backOff(s, job, job.failures, true);
 }
 
-// Doubles from the first to the cap. `itself`: the job is left alone that long, not only asked again.
+// Doubles from the first to the cap. `itself`: the job is left alone that long, not only asked
+// again.
 void Group::backOff(Step& s, Job& job, std::uint32_t attempt, bool itself) {
   Duration wait = roster_.config.retryFirst;
   for (std::uint32_t i = 1; i < attempt && wait < roster_.config.retryCap; ++i) wait *= 2;

@@ -23,12 +23,12 @@ struct Step {
   Actions& out;
 };
 
-// Pure: no clock, no I/O, no threads, no globals. The same events at the same times always yield the
-// same actions: daemon, simulator and tests share it.
+// Pure: no clock, no I/O, no threads, no globals. The same events at the same times always yield
+// the same actions: daemon, simulator and tests share it.
 //
 // "A switch is not remembered, it is derived": every handler only writes down the fact it was told;
-// derive() then reads residencies, queue and grants, and orders what is missing. Going on, rolling back,
-// cancelling and recovering are the same code.
+// derive() then reads residencies, queue and grants, and orders what is missing. Going on, rolling
+// back, cancelling and recovering are the same code.
 class Group {
 public:
   Group(GroupId id, GroupConfig config, Roster& roster);
@@ -259,14 +259,14 @@ private:
   Roster& roster_;
   bool paused_ = false;
   Jobs jobs_;
-  LockQueue queue_;      // all that wait
-  Jobs heldBack_;        // of these, those that hold nobody back
+  LockQueue queue_;                             // all that wait
+  Jobs heldBack_;                               // of these, those that hold nobody back
   std::set<DeviceState*, ByDevice> contested_;  // devices that somebody waits for
-  Jobs unsettled_;       // something of them is moving, stopped, booked or half
+  Jobs unsettled_;  // something of them is moving, stopped, booked or half
   Jobs rescues_;
   Jobs parking_;
   Jobs broken_;
-  Jobs late_;      // some wait beside their running slice
+  Jobs late_;                              // some wait beside their running slice
   std::set<DeviceState*, ByDevice> idle_;  // devices nobody uses or wants since the last look
   std::uint32_t unreported_ = 0;           // sum over the jobs
   std::uint64_t derivation_ = 0;

@@ -22,15 +22,15 @@ bool Job::complete() const {
 }
 
 bool Job::runs(const Member& member) const {
-  bool running = member.fact.residency == Residency::Resident ||
-                 member.fact.residency == Residency::Quiescing;
+  bool running =
+      member.fact.residency == Residency::Resident || member.fact.residency == Residency::Quiescing;
   return running && member.ours();
 }
 
 // Nor is an order under way that lets one run, or that has not stopped it yet.
 bool Job::still() const {
-  bool locking = std::any_of(onNode.begin(), onNode.end(),
-                             [](const auto& n) { return n.second.locking(); });
+  bool locking =
+      std::any_of(onNode.begin(), onNode.end(), [](const auto& n) { return n.second.locking(); });
   return !locking && std::none_of(members.begin(), members.end(),
                                   [&](const auto& m) { return runs(m.second); });
 }
@@ -41,7 +41,8 @@ bool Job::moving() const {
 }
 
 bool Job::hasSaved() const {
-  return std::any_of(members.begin(), members.end(), [](const auto& m) { return m.second.saved(); });
+  return std::any_of(members.begin(), members.end(),
+                     [](const auto& m) { return m.second.saved(); });
 }
 
 bool Job::hasOn() const {

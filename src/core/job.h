@@ -28,11 +28,11 @@ struct Participant {
   ProcessId process{};
   Devices devices;
   Stand stand = Stand::Out;
-  RequestId request{};       // the last acquire
+  RequestId request{};  // the last acquire
   std::uint64_t ticket = 0;
-  Epoch done;                // the last slice that it yielded
-  Instant since;             // of that acquire
-  bool owed = false;         // the gang's running slice waits for it to enter
+  Epoch done;         // the last slice that it yielded
+  Instant since;      // of that acquire
+  bool owed = false;  // the gang's running slice waits for it to enter
   // In the report of its node that is under way: itself, and that it waits or is in the slice.
   bool reported = true;
   bool standReported = true;
@@ -41,16 +41,16 @@ struct Participant {
 struct Member {
   MemberFact fact;
   NodeId node{};
-  std::vector<DeviceState*> at;       // fact.devices, resolved
-  std::optional<OrderKind> moving;    // Save or Restore under way
+  std::vector<DeviceState*> at;     // fact.devices, resolved
+  std::optional<OrderKind> moving;  // Save or Restore under way
   bool overdue = false;
-  bool dead = false;                  // on its device until that is measured clear
-  bool condemned = false;             // came back with a node that had been declared dead
-  bool early = false;                 // a restore before the commit point found no room yet
+  bool dead = false;       // on its device until that is measured clear
+  bool condemned = false;  // came back with a node that had been declared dead
+  bool early = false;      // a restore before the commit point found no room yet
   bool reported = true;
   enum class Listed { Nowhere, Present, Saved } listed = Listed::Nowhere;  // in `at`
 
-  bool on() const;                    // something of it is, or may be, on its devices
+  bool on() const;  // something of it is, or may be, on its devices
   bool ours() const { return !dead && !condemned; }
   bool saved() const { return fact.residency == Residency::Saved && !moving && ours(); }
   bool quiet() const { return fact.residency == Residency::Quiet && !moving && ours(); }
@@ -84,20 +84,20 @@ struct OnNode {
 struct Slice {
   Epoch epoch;
   Instant since;
-  Instant lastMove;                // somebody entered or yielded
-  Devices devices;                 // the granted claim
+  Instant lastMove;  // somebody entered or yielded
+  Devices devices;   // the granted claim
   std::vector<DeviceState*> on;
   std::uint32_t in = 0;
-  std::uint32_t owed = 0;          // of a gang: must still enter
-  bool asked = false;              // the holder was asked to yield
-  bool recovered = false;          // re-declared by nodes: they may still add to it
+  std::uint32_t owed = 0;  // of a gang: must still enter
+  bool asked = false;      // the holder was asked to yield
+  bool recovered = false;  // re-declared by nodes: they may still add to it
 };
 
 // What is remembered of a switch is only what saves work; losing it costs another prepare.
 struct Switch {
   std::vector<JobId> outs;  // whose room is booked
   bool prepared = false;
-  bool committed = false;   // all that must go is saved
+  bool committed = false;  // all that must go is saved
   bool moved = false;
   bool restored = false;
   std::uint64_t bytes = 0;
@@ -110,30 +110,30 @@ struct Job {
   std::map<ParticipantId, Participant> participants;
   std::map<MemberId, Member> members;
   std::map<NodeId, OnNode> onNode;
-  std::set<NodeId> named;         // every node that it is known to be on
-  std::uint32_t unreported = 0;   // of these, how many have neither reported nor died
+  std::set<NodeId> named;        // every node that it is known to be on
+  std::uint32_t unreported = 0;  // of these, how many have neither reported nor died
   std::uint32_t everJoined = 0;
-  bool gathered = false;          // a gang's N have all joined once, if in an earlier master's life
+  bool gathered = false;  // a gang's N have all joined once, if in an earlier master's life
 
   Devices claim;
-  std::vector<DeviceState*> on;   // claim, resolved
+  std::vector<DeviceState*> on;  // claim, resolved
   std::optional<Slice> slice;
   Epoch lastEpoch;
 
   // Its place in the queue.
   std::vector<Participant*> waiting;  // in the order of their calls
   bool queued = false;
-  bool heldBack = false;              // keeps its place, holds nobody back
-  bool pinned = false;                // its switch has begun: nobody overtakes it any more
-  bool finishing = false;             // nobody waits any more, but the switch is past its first save
+  bool heldBack = false;   // keeps its place, holds nobody back
+  bool pinned = false;     // its switch has begun: nobody overtakes it any more
+  bool finishing = false;  // nobody waits any more, but the switch is past its first save
   Place place;
   Instant since;
 
   std::optional<Switch> move;
-  bool cameIn = false;    // some of it was restored on approval
-  bool rescue = false;    // a save of it failed: it must be made whole before anybody else is served
-  bool parking = false;   // nobody competes: it is brought back
-  bool unsavable = false;     // a save failed; until it is whole again
+  bool cameIn = false;   // some of it was restored on approval
+  bool rescue = false;   // a save of it failed: it must be made whole before anybody else is served
+  bool parking = false;  // nobody competes: it is brought back
+  bool unsavable = false;  // a save failed; until it is whole again
   bool releaseFailed = false;
   std::vector<DeviceState*> reserved;  // kept for its rescue
 
@@ -143,7 +143,7 @@ struct Job {
   std::uint64_t need = 0;
   std::uint64_t free = 0;
   std::string detail;
-  Cause told = Cause::None;   // of the last notice, so that it is said once
+  Cause told = Cause::None;  // of the last notice, so that it is said once
   std::optional<Instant> retryAt;
   std::uint32_t failures = 0;  // in a row, of moving it
   std::uint32_t refusals = 0;  // in a row, of its prepares

@@ -13,8 +13,8 @@ namespace ts {
 
 struct Job;
 
-// A place in the queue. It does not change while a job waits, not even under ageing: who started to wait
-// `ageing` earlier is as good as who has one more step of priority, at every later moment.
+// A place in the queue. It does not change while a job waits, not even under ageing: who started to
+// wait `ageing` earlier is as good as who has one more step of priority, at every later moment.
 struct Place {
   static constexpr std::int64_t kPinned = std::numeric_limits<std::int64_t>::min();
 

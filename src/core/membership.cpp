@@ -117,7 +117,8 @@ void Group::nodeAnswered(Job& job) {
   for (DeviceState* d : job.on) --d->unsafe;
 }
 
-// --- members ---------------------------------------------------------------------------------------
+// --- members
+// ---------------------------------------------------------------------------------------
 
 void Group::on(Step& s, const MemberSeen& e) {
   Job& job = *roster_.job(e.job);
@@ -150,13 +151,13 @@ void Group::learn(Step& s, Job& job, NodeId node, const MemberFact& fact) {
   touch(job);
 }
 
-// "a member seen on a device outside it is reported (OUTSIDE)", and "never silently left beside a holder".
+// "a member seen on a device outside it is reported (OUTSIDE)", and "never silently left beside a
+// holder".
 void Group::tellOutside(Step& s, Job& job, const Member& m) {
   bool inside = std::includes(job.claim.begin(), job.claim.end(), m.fact.devices.begin(),
                               m.fact.devices.end());
-  auto beside = std::find_if(m.at.begin(), m.at.end(), [&](const DeviceState* d) {
-    return d->holder && d->holder != &job;
-  });
+  auto beside = std::find_if(m.at.begin(), m.at.end(),
+                             [&](const DeviceState* d) { return d->holder && d->holder != &job; });
   if (inside && beside == m.at.end()) return;
   std::string detail = "member " + std::to_string(std::uint64_t(m.fact.member)) + " on " +
                        text(m.fact.devices, Names{});
@@ -191,7 +192,8 @@ void Group::removeMember(Job& job, MemberId id) {
   roster_.members.erase(id);
 }
 
-// A member stands in the tables of its devices as present, or as saved and wanting back, or not at all.
+// A member stands in the tables of its devices as present, or as saved and wanting back, or not at
+// all.
 void Group::index(Job& job, Member& m) {
   using Listed = Member::Listed;
   m.listed = m.on() ? Listed::Present : m.saved() ? Listed::Saved : Listed::Nowhere;
@@ -219,9 +221,11 @@ void Group::unindex(Job& job, Member& m) {
   m.listed = Listed::Nowhere;
 }
 
-// --- claims ----------------------------------------------------------------------------------------
+// --- claims
+// ----------------------------------------------------------------------------------------
 
-// "Use never narrows or silently widens a claim ... the device joins the claim at the job's next acquire"
+// "Use never narrows or silently widens a claim ... the device joins the claim at the job's next
+// acquire"
 void Group::reclaim(Step& s, Job& job, bool widen) {
   Devices all;
   for (const auto& [id, p] : job.participants) {
@@ -258,7 +262,8 @@ void Group::setClaim(Job& job, Devices devices) {
   if (listed) listWaiter(job);
 }
 
-// --- what needs attention --------------------------------------------------------------------------
+// --- what needs attention
+// --------------------------------------------------------------------------
 
 void Group::touch(Job& job) {
   if (settled(job)) {

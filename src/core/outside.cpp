@@ -6,8 +6,8 @@
 
 namespace ts {
 
-// A report begins: what it does not name again is gone. Bookings are only in the memory of a daemon, and
-// this may be a new one: nothing is saved on one before it has been asked for again.
+// A report begins: what it does not name again is gone. Bookings are only in the memory of a
+// daemon, and this may be a new one: nothing is saved on one before it has been asked for again.
 void Group::on(Step& s, const NodeJoined& e) {
   for (auto& [jobId, job] : roster_.nodes[e.node].jobs) {
     if (job->group != this) continue;

@@ -23,7 +23,8 @@ void Group::derive(Step& s) {
   watchBroken(s);
 }
 
-// --- rescues: "what was saved of O is restored; O released: whole" ---------------------------------
+// --- rescues: "what was saved of O is restored; O released: whole"
+// ---------------------------------
 
 void Group::planRescues(Step& s) {
   std::vector<Job*> all(rescues_.begin(), rescues_.end());
@@ -58,10 +59,11 @@ bool Group::loses(const Job& job, const Job& against) {
   return job.cameIn || (!against.cameIn && job.hasSaved() && against.id < job.id);
 }
 
-// --- turns -----------------------------------------------------------------------------------------
+// --- turns
+// -----------------------------------------------------------------------------------------
 
-// "In the policy's order a later waiter may pass an earlier one only if they do not conflict": only who
-// is first on every device of its claim is looked at.
+// "In the policy's order a later waiter may pass an earlier one only if they do not conflict": only
+// who is first on every device of its claim is looked at.
 void Group::planTurns(Step& s) {
   for (bool again = true; again;) {
     again = false;
@@ -166,10 +168,10 @@ Group::Obstacle Group::ownObstacle(const Job& job, Instant now) const {
     }
     if (node.drained) return held(Cause::Drained, "node " + number(d.node));
   }
-  // "a grant needs a report of this generation, or a verdict, from each node in the claims of the job
-  // and of all that conflict with it"
-  bool unsafe = std::any_of(job.on.begin(), job.on.end(),
-                            [](const DeviceState* d) { return d->unsafe > 0; });
+  // "a grant needs a report of this generation, or a verdict, from each node in the claims of the
+  // job and of all that conflict with it"
+  bool unsafe =
+      std::any_of(job.on.begin(), job.on.end(), [](const DeviceState* d) { return d->unsafe > 0; });
   if (unsafe) return held(Cause::NodeSuspect, "a node of a conflicting job has not reported yet");
   if (unreported_ > 0 && roster_.inGrace(now)) {
     return held(Cause::NodeSuspect, "the order of the queue is not known yet");
@@ -215,7 +217,8 @@ Group::Obstacle Group::outObstacle(const Job& out, const Job& incoming,
       return {Obstacle::Kind::Refuse, Cause::Blocked, out.id, out.detail};
     }
   }
-  // "whole, resident, may still be granted its own devices; others on them are refused with its name"
+  // "whole, resident, may still be granted its own devices; others on them are refused with its
+  // name"
   bool stuck = out.fault == FaultKind::Quiesce || out.fault == FaultKind::Save ||
                out.fault == FaultKind::Grant;
   if (stuck && !incoming.rescue) {
@@ -238,8 +241,8 @@ Group::Obstacle Group::outObstacle(const Job& out, const Job& incoming,
   return {};
 }
 
-// "A waiter whose switch was refused for a passing cause keeps its place and is tried first at every
-// change, but holds nobody back; the cause stands in `tsctl status`"
+// "A waiter whose switch was refused for a passing cause keeps its place and is tried first at
+// every change, but holds nobody back; the cause stands in `tsctl status`"
 void Group::holdBack(Step& s, Job& job, const Obstacle& o) {
   job.cause = o.cause;
   job.blocker = o.holder;

@@ -21,12 +21,12 @@ struct Node {
 
   State state = State::Unknown;
   bool drained = false;
-  bool answered = false;          // reported in this generation, or a verdict was given
+  bool answered = false;  // reported in this generation, or a verdict was given
   Devices devices;
-  std::map<JobId, Job*> jobs;     // that name it
-  bool unheard = false;           // declared dead before it ever reported
-  bool returning = false;         // reports after it was declared dead
-  std::set<JobId> condemned;      // what it then reported: on its way out
+  std::map<JobId, Job*> jobs;  // that name it
+  bool unheard = false;        // declared dead before it ever reported
+  bool returning = false;      // reports after it was declared dead
+  std::set<JobId> condemned;   // what it then reported: on its way out
 };
 
 struct MemberRef {

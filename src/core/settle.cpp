@@ -54,8 +54,8 @@ void Group::release(Step& s, Job& job) {
   }
 }
 
-// Half of it is saved and no switch needs it. Quiet, it can stay so until its devices are free; but two
-// such jobs, each on the way of the other, would stay so for ever.
+// Half of it is saved and no switch needs it. Quiet, it can stay so until its devices are free; but
+// two such jobs, each on the way of the other, would stay so for ever.
 void Group::settleHalf(Step& s, Job& job) {
   if (!job.still()) {
     quiesce(s, job);  // never saved beside running
@@ -105,7 +105,8 @@ void Group::reserveHome(Job& job) {
   }
 }
 
-// --- "a saved job nobody competes with: restored and parked" ---------------------------------------
+// --- "a saved job nobody competes with: restored and parked"
+// ---------------------------------------
 
 void Group::noteIdle(DeviceState& device) {
   if (!device.saved.empty() && device.idle()) idle_.insert(&device);

@@ -71,15 +71,22 @@ void Group::grant(Step& s, Job& job) {
   armGang(job);
 }
 
-void Group::giveGrant(Step& s, Job& job, NodeId node, std::vector<RequestId> requests, Duration waited,
-                      const Switch& move) {
+void Group::giveGrant(Step& s, Job& job, NodeId node, std::vector<RequestId> requests,
+                      Duration waited, const Switch& move) {
   Order order;
   order.epoch = job.slice->epoch;
   order.requests = requests;
   ++job.onNode[node].grants;
   give(s, OrderKind::Grant,
-       Grant{{}, node, job.id, job.slice->epoch, partOn(job.slice->devices, node),
-             std::move(requests), waited, move.restored, move.bytes},
+       Grant{{},
+             node,
+             job.id,
+             job.slice->epoch,
+             partOn(job.slice->devices, node),
+             std::move(requests),
+             waited,
+             move.restored,
+             move.bytes},
        std::move(order));
 }
 
@@ -92,8 +99,8 @@ void Group::grantAgain(Step& s, Job& job) {
   for (NodeId node : nodes) giveGrant(s, job, node, {}, Duration{0}, {});
 }
 
-// "The running slice answers only participants inside its granted claim." Without a gang they "enter at
-// will"; with one "a participant's k-th acquire belongs to the job's k-th slice".
+// "The running slice answers only participants inside its granted claim." Without a gang they
+// "enter at will"; with one "a participant's k-th acquire belongs to the job's k-th slice".
 bool Group::mayEnter(const Participant& p, Instant now) const {
   const Job& job = *p.job;
   if (!job.slice || !inside(p.devices, job.slice->devices) || !roster_.up(p.node)) return false;
@@ -181,7 +188,8 @@ void Group::endSlice(Step& s, Job& job) {
   changed_ = true;
 }
 
-// --- slices that stand still -----------------------------------------------------------------------
+// --- slices that stand still
+// -----------------------------------------------------------------------
 
 void Group::armGang(Job& job) {
   disarm(job, Timer::Kind::Gang, job.gangTimer);
@@ -241,7 +249,8 @@ void Group::askToYield(Step& s, Job& job) {
   for (NodeId node : nodes) s.out.push_back(AskToYield{node, job.id, job.slice->epoch});
 }
 
-// --- slices re-declared after a restart of the master ----------------------------------------------
+// --- slices re-declared after a restart of the master
+// ----------------------------------------------
 
 void Group::on(Step& s, const SliceReported& e) {
   Participant& p = *roster_.participant(e.participant);
@@ -255,13 +264,16 @@ void Group::on(Step& s, const GrantReported& e) {
   Node& node = roster_.nodes[e.node];
   auto devices = roster_.devices.at(e.devices);
   // "on return its slices are void"
-  bool isVoid = node.returning || node.condemned.count(job.id) || DeviceTable::foreign(devices, id_);
+  bool isVoid =
+      node.returning || node.condemned.count(job.id) || DeviceTable::foreign(devices, id_);
   if (isVoid) return give(s, OrderKind::EndSlice, EndSlice{{}, e.node, job.id, e.epoch}), void();
   job.gathered = true;
-  if (findSlice(s, job, e.node, e.epoch, devices) && job.slice->recovered) addToSlice(job, e.devices);
+  if (findSlice(s, job, e.node, e.epoch, devices) && job.slice->recovered)
+    addToSlice(job, e.devices);
 }
 
-// The job's slice of that epoch, as a node re-declares it: known, or from now on. False: it is over.
+// The job's slice of that epoch, as a node re-declares it: known, or from now on. False: it is
+// over.
 bool Group::findSlice(Step& s, Job& job, NodeId node, Epoch epoch,
                       const std::vector<DeviceState*>& on) {
   if (job.slice && job.slice->epoch == epoch) return true;
@@ -283,15 +295,16 @@ bool Group::findSlice(Step& s, Job& job, NodeId node, Epoch epoch,
   return true;
 }
 
-// Two jobs say that they hold the same device: the later grant is true, the other's node was cut off.
+// Two jobs say that they hold the same device: the later grant is true, the other's node was cut
+// off.
 bool Group::outranked(const std::vector<DeviceState*>& on, Epoch epoch) {
   return std::any_of(on.begin(), on.end(), [&](const DeviceState* d) {
     return d->holder && d->holder->slice->epoch > epoch;
   });
 }
 
-// Its devices belong to the slice that its job was found in. Whether it has yielded it already nobody
-// knows any more: it is taken to have, and let in again if the slice stands still for that.
+// Its devices belong to the slice that its job was found in. Whether it has yielded it already
+// nobody knows any more: it is taken to have, and let in again if the slice stands still for that.
 void Group::joinSlice(Participant& p) {
   if (p.stand != Participant::Stand::In) p.done = p.job->slice->epoch;
   addToSlice(*p.job, p.devices);

@@ -53,7 +53,8 @@ bool Group::advance(Step& s, Job& incoming, const std::vector<Job*>& outs, Purpo
   }
   restoreReady(s, incoming);
   if (!load.outgoing.empty() || incoming.hasSaved() || incoming.moving()) return false;
-  return arrived(s, incoming, purpose);  // barrier 2: "all of I is on its devices and nobody else is"
+  return arrived(s, incoming,
+                 purpose);  // barrier 2: "all of I is on its devices and nobody else is"
 }
 
 bool Group::arrived(Step& s, Job& incoming, Purpose purpose) {
@@ -69,8 +70,8 @@ bool Group::arrived(Step& s, Job& incoming, Purpose purpose) {
   return true;
 }
 
-// "prepare, every node: host room booked for what must be saved, driver able, I's snapshot intact, and
-// free + what O frees - residues of others >= what I needs."
+// "prepare, every node: host room booked for what must be saved, driver able, I's snapshot intact,
+// and free + what O frees - residues of others >= what I needs."
 bool Group::prepareAll(Step& s, Job& incoming, const std::vector<Job*>& outs, const Load& load) {
   Switch& move = *incoming.move;
   if (move.committed && load.outgoing.empty()) return true;
@@ -88,8 +89,8 @@ bool Group::prepareAll(Step& s, Job& incoming, const std::vector<Job*>& outs, co
       dropBooking(s, incoming, node);
       here.booking = OnNode::Booking::Asked;
       here.booked = need;
-      here.prepare = give(s, OrderKind::Prepare,
-                          Prepare{{}, node, incoming.id, need.outgoing, need.incoming});
+      here.prepare =
+          give(s, OrderKind::Prepare, Prepare{{}, node, incoming.id, need.outgoing, need.incoming});
     }
     all &= here.booking == OnNode::Booking::Held;
   }

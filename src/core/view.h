@@ -1,4 +1,5 @@
-// What the core can show of itself: for tsctl status and why, metrics, tests. Copies, no references.
+// What the core can show of itself: for tsctl status and why, metrics, tests. Copies, no
+// references.
 #pragma once
 
 #include <optional>
@@ -27,12 +28,12 @@ struct JobView {
   std::uint32_t participants = 0;
   std::uint32_t entered = 0;
   Devices claim;
-  Epoch epoch;                      // of the running slice, or of the last one
-  std::optional<Instant> since;     // waiting since, or holding since
-  std::uint32_t place = 0;          // in the queue, from 1; 0: not waiting
-  Cause cause = Cause::None;        // why it waits or is faulted
+  Epoch epoch;                   // of the running slice, or of the last one
+  std::optional<Instant> since;  // waiting since, or holding since
+  std::uint32_t place = 0;       // in the queue, from 1; 0: not waiting
+  Cause cause = Cause::None;     // why it waits or is faulted
   FaultKind fault = FaultKind::None;
-  std::vector<JobId> waitsFor;      // who is before it, or on its devices
+  std::vector<JobId> waitsFor;  // who is before it, or on its devices
   std::string detail;
   std::vector<MemberView> members;
 };

@@ -78,8 +78,8 @@ void Group::admitLate(Step& s) {
   }
 }
 
-// "I's last waiting call ends in mid-switch: before the first save O is released; after it the switch
-// completes, I is parked ungranted, the next waiter is served"
+// "I's last waiting call ends in mid-switch: before the first save O is released; after it the
+// switch completes, I is parked ungranted, the next waiter is served"
 void Group::stopWaiting(Participant& p) {
   Job& job = *p.job;
   std::erase(job.waiting, &p);
@@ -96,7 +96,8 @@ void Group::stopWaiting(Participant& p) {
 void Group::enqueue(Job& job, Instant now) {
   job.since = now;
   for (const Participant* p : job.waiting) job.since = std::min(job.since, p->since);
-  job.place = placeFor(config_, job.id, job.options.priority, job.waiting.front()->ticket, job.since);
+  job.place =
+      placeFor(config_, job.id, job.options.priority, job.waiting.front()->ticket, job.since);
   job.queued = true;
   job.cause = Cause::None;
   queue_.insert(job.place, job);

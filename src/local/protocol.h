@@ -1,7 +1,8 @@
 /* The message protocol of a node's unix socket: one struct of 256 bytes per SOCK_SEQPACKET message.
- * C can read this header; it depends on nothing. Both ends are on one machine, so integers are in host
- * order. A request is answered exactly once, by a reply with the same `request`. The kernel says who
- * speaks (SCM_CREDENTIALS on every message); no pid in a message is ever trusted as the speaker's. */
+ * C can read this header; it depends on nothing. Both ends are on one machine, so integers are in
+ * host order. A request is answered exactly once, by a reply with the same `request`. The kernel
+ * says who speaks (SCM_CREDENTIALS on every message); no pid in a message is ever trusted as the
+ * speaker's. */
 #pragma once
 
 #include <stdint.h>
@@ -26,14 +27,14 @@ enum {
 
 enum tsl_type {
   /* Client to node. */
-  TSL_HELLO = 1,   /* first message of a connection; the reply's header has the version agreed on */
-  TSL_CLAIM = 2,   /* zero or more before TSL_JOIN: part of a device list; the join answers for it */
-  TSL_JOIN = 3,    /* the sending process becomes a participant; again after a lost connection, with
-                      the same names: the reply's epoch is that of the slice it is in, 0 if none */
+  TSL_HELLO = 1, /* first message of a connection; the reply's header has the version agreed on */
+  TSL_CLAIM = 2, /* zero or more before TSL_JOIN: part of a device list; the join answers for it */
+  TSL_JOIN = 3,  /* the sending process becomes a participant; again after a lost connection, with
+                    the same names: the reply's epoch is that of the slice it is in, 0 if none */
   TSL_ACQUIRE = 4, /* answered when the turn has come, is refused, or the deadline is over */
   TSL_CANCEL = 5,  /* gives up an acquire, whose number it has and names; not answered itself: the
-                      acquire is, with TSL_CANCELLED, or TSL_OK if the grant came first. Nothing waits
-                      under that number: ignored */
+                      acquire is, with TSL_CANCELLED, or TSL_OK if the grant came first. Nothing
+                      waits  under that number: ignored */
   TSL_YIELD = 6,   /* fenced by its epoch: may be repeated, also after a lost connection */
   TSL_LEAVE = 7,
   TSL_STATUS = 8,
@@ -92,8 +93,8 @@ struct tsl_hello { /* no common version: TSL_VERSION_MISMATCH, the node's range 
   uint16_t max_version;
 };
 
-struct tsl_claim {                /* pieces are joined in order, as text like CUDA_VISIBLE_DEVICES: */
-  uint32_t node_only;             /* reserved, 0 */
+struct tsl_claim {    /* pieces are joined in order, as text like CUDA_VISIBLE_DEVICES: */
+  uint32_t node_only; /* reserved, 0 */
   char devices[TSL_TEXT_DEVICES]; /* "0,1", "GPU-uuid,...", "none" */
 };
 
@@ -107,9 +108,9 @@ struct tsl_join {
   uint32_t gang;          /* 0: no gang; at most TSL_MOST_IN_GANG */
   int32_t priority;
   uint32_t flags;
-  uint32_t on_broken;     /* 0 kill, 1 keep */
-  char backend[16];       /* "" : the node's default; "cuda"; "none": nothing to move, though every step
-                             of a switch is taken; "turns": no members at all, turns only */
+  uint32_t on_broken; /* 0 kill, 1 keep */
+  char backend[16];   /* "" : the node's default; "cuda"; "none": nothing to move, though every step
+                         of a switch is taken; "turns": no members at all, turns only */
 };
 
 struct tsl_acquire {
@@ -137,10 +138,10 @@ struct tsl_reply {
   uint32_t epoch_generation;
   uint64_t epoch_counter;
   uint64_t waited_us;
-  uint64_t bytes;    /* moved for this grant, or by this snapshot or restore */
-  uint64_t move_us;  /* spent moving */
-  uint32_t restored; /* 1: state was brought back for this grant */
-  uint32_t waiters;  /* in the group, as last known */
+  uint64_t bytes;               /* moved for this grant, or by this snapshot or restore */
+  uint64_t move_us;             /* spent moving */
+  uint32_t restored;            /* 1: state was brought back for this grant */
+  uint32_t waiters;             /* in the group, as last known */
   char detail[TSL_TEXT_DETAIL]; /* for a person; "" when there is nothing to say */
 };
 

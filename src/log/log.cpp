@@ -20,8 +20,8 @@ namespace {
 constexpr std::size_t kMaxLine = 4096;
 
 bool plain(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("-_.,:/@+%#").find(c) !=
-                                                            std::string_view::npos;
+  return std::isalnum(static_cast<unsigned char>(c)) ||
+         std::string_view("-_.,:/@+%#").find(c) != std::string_view::npos;
 }
 
 void appendQuoted(std::string& to, std::string_view value) {
@@ -54,20 +54,28 @@ bool isJournal(const struct stat& info) {
 
 const char* priority(Level level) {
   switch (level) {
-    case Level::Error: return "<3>";
-    case Level::Warning: return "<4>";
-    case Level::Info: return "<6>";
-    case Level::Debug: return "<7>";
+    case Level::Error:
+      return "<3>";
+    case Level::Warning:
+      return "<4>";
+    case Level::Info:
+      return "<6>";
+    case Level::Debug:
+      return "<7>";
   }
   return "<7>";
 }
 
 const char* nameOf(Level level) {
   switch (level) {
-    case Level::Error: return "error";
-    case Level::Warning: return "warning";
-    case Level::Info: return "info";
-    case Level::Debug: return "debug";
+    case Level::Error:
+      return "error";
+    case Level::Warning:
+      return "warning";
+    case Level::Info:
+      return "info";
+    case Level::Debug:
+      return "debug";
   }
   return "debug";
 }
@@ -100,7 +108,9 @@ Line& Line::add(std::string_view key, std::string_view value) {
   return *this;
 }
 
-Line& Line::add(std::string_view key, std::int64_t value) { return add(key, std::to_string(value)); }
+Line& Line::add(std::string_view key, std::int64_t value) {
+  return add(key, std::to_string(value));
+}
 
 Line& Line::add(std::string_view key, std::uint64_t value) {
   return add(key, std::to_string(value));

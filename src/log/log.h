@@ -1,4 +1,5 @@
-// One structured line per event: logfmt on stderr, with the journal's priority prefix when it listens.
+// One structured line per event: logfmt on stderr, with the journal's priority prefix when it
+// listens.
 #pragma once
 
 #include <atomic>
@@ -37,8 +38,8 @@ public:
   void debug(const Line& line) { write(Level::Debug, line); }
   bool enabled(Level level) const { return level <= threshold_; }
   void setThreshold(Level threshold) { threshold_ = threshold; }
-  // Gets a copy of every line at info and above, whatever the threshold: the master's event history.
-  // Called on the thread that logs; set it before there are others.
+  // Gets a copy of every line at info and above, whatever the threshold: the master's event
+  // history. Called on the thread that logs; set it before there are others.
   void tee(std::function<void(Level, const std::string&)> sink) { sink_ = std::move(sink); }
 
 private:

@@ -55,9 +55,9 @@ Outcome checkJob(const JobRecord& job, wire::JobSpec::Reader spec) {
 
 Outcome checkPriority(std::int32_t priority) {
   if (priority >= -kMaxPriority && priority <= kMaxPriority) return {};
-  return refused(Cause::Unsupported, "priority " + std::to_string(priority) + " is out of range: " +
-                                         std::to_string(-kMaxPriority) + " to " +
-                                         std::to_string(kMaxPriority));
+  return refused(Cause::Unsupported, "priority " + std::to_string(priority) +
+                                         " is out of range: " + std::to_string(-kMaxPriority) +
+                                         " to " + std::to_string(kMaxPriority));
 }
 
 Outcome check(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
@@ -102,9 +102,8 @@ JobRecord& declared(Shell& shell, wire::JobSpec::Reader spec, std::vector<NodeId
   auto* known = shell.directory().find(name);
   // A job that a node reports exists, whatever has become of its group's section meanwhile.
   if (known == nullptr && shell.group(name.group) == nullptr) shell.adoptGroup(name.group);
-  JobRecord& job = known != nullptr
-                       ? *known
-                       : shell.directory().add(name, spec.getUid(), optionsFromWire(spec));
+  JobRecord& job =
+      known != nullptr ? *known : shell.directory().add(name, spec.getUid(), optionsFromWire(spec));
   shell.feed(JobDeclared{job.id, job.group, job.options, std::move(nodes)});
   return job;
 }

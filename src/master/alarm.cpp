@@ -5,8 +5,8 @@
 namespace ts {
 
 Instant monotonicNow() {
-  return Instant(std::chrono::duration_cast<Duration>(
-      std::chrono::steady_clock::now().time_since_epoch()));
+  return Instant(
+      std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()));
 }
 
 std::uint64_t unixNowUs() {

@@ -4,10 +4,14 @@ namespace ts {
 
 std::string_view describe(NodeState state) {
   switch (state) {
-    case NodeState::Named: return "named";
-    case NodeState::Up: return "up";
-    case NodeState::Suspect: return "suspect";
-    case NodeState::Dead: return "dead";
+    case NodeState::Named:
+      return "named";
+    case NodeState::Up:
+      return "up";
+    case NodeState::Suspect:
+      return "suspect";
+    case NodeState::Dead:
+      return "dead";
   }
   return "?";
 }

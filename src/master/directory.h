@@ -52,8 +52,8 @@ struct NodeRecord {
   std::vector<DeviceRecord> devices;
   NodeState state = NodeState::Named;
   bool drained = false;
-  Instant since;               // when `state` began
-  NodeLink* link = nullptr;    // set while a session lives
+  Instant since;             // when `state` began
+  NodeLink* link = nullptr;  // set while a session lives
   ByLocalNumber<ParticipantRecord> participants;
   ByLocalNumber<MemberRecord> members;
   ByLocalNumber<RequestRecord> requests;
@@ -68,11 +68,11 @@ struct JobRecord {
   JobName name;
   uid_t uid = 0;
   JobOptions options;
-  std::set<NodeId> on;      // that have something of it
-  std::set<NodeId> named;   // that reports of others said so of
+  std::set<NodeId> on;     // that have something of it
+  std::set<NodeId> named;  // that reports of others said so of
   std::uint32_t participants = 0;
   std::uint32_t members = 0;
-  Epoch epoch;              // of its last grant
+  Epoch epoch;  // of its last grant
   Instant grantedAt;
   Instant switchSince;
 };
@@ -125,8 +125,8 @@ public:
   // A node has something of the job: true when that is new. Both are idempotent.
   bool place(JobRecord& job, NodeRecord& node);
   void unplace(JobRecord& job, NodeRecord& node);
-  // Where the job is, by names: nodes that have told so, and those that others name and that have not
-  // been heard yet.
+  // Where the job is, by names: nodes that have told so, and those that others name and that have
+  // not been heard yet.
   std::set<std::string> nodesOf(const JobRecord& job);
   // Nodes of the job are to be told where else it is; whose turn that is, once.
   void tellNodes(const JobRecord& job) { untold_.push_back(job.id); }

@@ -31,9 +31,8 @@ protected:
     return proven(Role::Operator, text(context.getParams().getCredential()))
         .then([this, context](Verdict verdict) mutable {
           auto results = context.getResults(capnp::MessageSize{8, 1});
-          results.setSession(house_.operators.open(verdict.proven
-                                                       ? std::optional<uid_t>(verdict.uid)
-                                                       : std::nullopt));
+          results.setSession(house_.operators.open(
+              verdict.proven ? std::optional<uid_t>(verdict.uid) : std::nullopt));
           peer_.entered();
         });
   }
@@ -54,8 +53,8 @@ private:
   [[noreturn]] void refuse(Role role, const std::string& why) {
     house_.log.warning(
         Line("refused").add("role", describe(role)).add("address", peer_.address).add("why", why));
-    kj::throwFatalException(sentence("the master lets no such " + std::string(describe(role)) +
-                                     " in: " + why));
+    kj::throwFatalException(
+        sentence("the master lets no such " + std::string(describe(role)) + " in: " + why));
   }
 
   House& house_;
@@ -98,7 +97,8 @@ private:
     if (peer_.uid) return Proof{.ok = true};
     auto proof = std::make_shared<Proof>();
     return house_
-        .offload([&auth = house_.auth, nonces, proof] { *proof = auth.prove(Role::Master, nonces); })
+        .offload(
+            [&auth = house_.auth, nonces, proof] { *proof = auth.prove(Role::Master, nonces); })
         .then([proof] { return *proof; });
   }
 

@@ -17,10 +17,14 @@ Level levelOf(Notice::Kind kind) {
   switch (kind) {
     case Notice::Kind::SwitchStarted:
     case Notice::Kind::SwitchFinished:
-    case Notice::Kind::SliceEnded: return Level::Info;
-    case Notice::Kind::StaleDropped: return Level::Debug;
-    case Notice::Kind::JobFaulted: return Level::Error;
-    default: return Level::Warning;
+    case Notice::Kind::SliceEnded:
+      return Level::Info;
+    case Notice::Kind::StaleDropped:
+      return Level::Debug;
+    case Notice::Kind::JobFaulted:
+      return Level::Error;
+    default:
+      return Level::Warning;
   }
 }
 
@@ -131,10 +135,14 @@ void EventLog::say(const Notice& notice) {
   if (notice.cause != Cause::None) said.add("cause", text(notice.cause));
   if (!notice.detail.empty()) said.add("detail", notice.detail);
   switch (level) {
-    case Level::Error: return log_.error(said);
-    case Level::Warning: return log_.warning(said);
-    case Level::Info: return log_.info(said);
-    case Level::Debug: return log_.debug(said);
+    case Level::Error:
+      return log_.error(said);
+    case Level::Warning:
+      return log_.warning(said);
+    case Level::Info:
+      return log_.info(said);
+    case Level::Debug:
+      return log_.debug(said);
   }
 }
 
@@ -142,8 +150,10 @@ template <class Rest>
 void EventLog::say(const Rest& rest) {
   if (!log_.enabled(Level::Debug)) return;
   std::string described;  // logfmt already
-  if constexpr (std::is_constructible_v<Event, const Rest&>) described = describe(Event(rest), names_);
-  else described = describe(Action(rest), names_);
+  if constexpr (std::is_constructible_v<Event, const Rest&>)
+    described = describe(Event(rest), names_);
+  else
+    described = describe(Action(rest), names_);
   log_.debug(Line(described));
 }
 

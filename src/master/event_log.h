@@ -10,8 +10,8 @@
 
 namespace ts {
 
-// info: grant, yield, switch, join, leave, and what becomes of nodes. warning and error: what a person
-// should see. debug: the rest, which costs nothing while debug is off.
+// info: grant, yield, switch, join, leave, and what becomes of nodes. warning and error: what a
+// person should see. debug: the rest, which costs nothing while debug is off.
 class EventLog {
 public:
   EventLog(Log& log, Directory& directory) : log_(log), directory_(directory) {}

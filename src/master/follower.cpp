@@ -49,9 +49,8 @@ kj::Promise<void> Follower::sendStored(std::vector<EventRow> rows, std::size_t a
   }
   auto sent = send(rows[at]);
   fromUs_ = rows[at].unixUs + 1;
-  return sent.then([this, rows = std::move(rows), at]() mutable {
-    return sendStored(std::move(rows), at + 1);
-  });
+  return sent.then(
+      [this, rows = std::move(rows), at]() mutable { return sendStored(std::move(rows), at + 1); });
 }
 
 void Follower::pump() {

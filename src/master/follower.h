@@ -29,7 +29,7 @@ private:
   History& history_;
   kj::Maybe<wire::EventSink::Client> sink_;  // nothing: ended
   History::Filter filter_;
-  std::uint64_t fromUs_;   // the next line to send is at or after this
+  std::uint64_t fromUs_;    // the next line to send is at or after this
   std::uint64_t memoryUs_;  // where memory began when it started: before it, the store is read
   bool inStore_ = true;
   bool toldCaughtUp_ = false;

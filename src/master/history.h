@@ -1,4 +1,5 @@
-// What happened, for `tsctl events`: the newest lines in memory, all of them in the store, followers.
+// What happened, for `tsctl events`: the newest lines in memory, all of them in the store,
+// followers.
 #pragma once
 
 #include <kj/async.h>
@@ -27,19 +28,22 @@ public:
   History(Store& store, Workers& workers, std::size_t inMemory = kInMemory);
 
   void add(const std::string& line);
-  // Hands what is not stored yet to a worker. Resolves when it is on its way to the disk, or lost to an
-  // error, which `lost()` counts and `takeTrouble()` tells.
+  // Hands what is not stored yet to a worker. Resolves when it is on its way to the disk, or lost
+  // to an error, which `lost()` counts and `takeTrouble()` tells.
   kj::Promise<void> store();
   // At the end of the process: waits for the disk.
   void storeNow();
   std::uint64_t lost() const { return lost_; }
-  std::string takeTrouble() { return std::exchange(untoldTrouble_, {}); }  // once until it works again
+  std::string takeTrouble() {
+    return std::exchange(untoldTrouble_, {});
+  }  // once until it works again
 
   using Filter = std::function<bool(const std::string& line)>;
   // Past lines from `sinceUs` on, then new ones as they come. Dropping the handle ends it. A reader
   // that is further behind than what is in memory gets a last line that says so, and no more.
   kj::Own<wire::OperatorSession::Handle::Server> follow(std::uint64_t sinceUs,
-                                                        wire::EventSink::Client sink, Filter filter);
+                                                        wire::EventSink::Client sink,
+                                                        Filter filter);
 
 private:
   friend class Follower;

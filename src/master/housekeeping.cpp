@@ -27,7 +27,8 @@ void Housekeeping::tellTrouble() {
       Line("store-failed").add("lost_lines", history_.lost()).add("why", why));
 }
 
-// While more nodes are away than here, of those that are not dead, the master is the one that is cut off.
+// While more nodes are away than here, of those that are not dead, the master is the one that is
+// cut off.
 void Housekeeping::buryTheDead() {
   Duration limit = shell_.config().deadAfter;
   if (limit == Duration{0}) return;

@@ -1,4 +1,5 @@
-// What is done now and then, away from any grant: the history to disk, nodes that have been away too long.
+// What is done now and then, away from any grant: the history to disk, nodes that have been away
+// too long.
 #pragma once
 
 #include <kj/timer.h>

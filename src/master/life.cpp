@@ -10,14 +10,17 @@
 
 namespace ts {
 
-Life::Life(Store& store) : store_(store) { above(store_.lastGeneration()); }
+Life::Life(Store& store) : store_(store) {
+  above(store_.lastGeneration());
+}
 
 const Generation& Life::above(std::uint32_t number) {
   if (number == std::numeric_limits<std::uint32_t>::max())
-    kj::throwFatalException(sentence(
-        "there is no generation above " + std::to_string(number) +
-        ": the database or a node holds a number that no master has counted up to; remove the database "
-        "of this master, or the state_dir of the node, whichever holds it"));
+    kj::throwFatalException(
+        sentence("there is no generation above " + std::to_string(number) +
+                 ": the database or a node holds a number that no master has counted up to; remove "
+                 "the database "
+                 "of this master, or the state_dir of the node, whichever holds it"));
   take(number + 1);
   return generation_;
 }

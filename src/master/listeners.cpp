@@ -80,8 +80,7 @@ public:
   ~Connection() noexcept(false) {
     --owner_.connections_;
     if (!ending_->why.empty())
-      owner_.house_.log.info(
-          Line("hang-up").add("address", address_).add("why", ending_->why));
+      owner_.house_.log.info(Line("hang-up").add("address", address_).add("why", ending_->why));
   }
   KJ_DISALLOW_COPY(Connection);
 
@@ -135,13 +134,14 @@ std::string Listeners::unixSocket(const std::string& path) {
   removeStaleSocket(path, SOCK_STREAM);
   auto fd = newUnixSocket();
   auto address = unixAddress(path);
-  // Everybody may connect: what they may do follows from who they are. The mode is that from the start.
+  // Everybody may connect: what they may do follows from who they are. The mode is that from the
+  // start.
   mode_t before = ::umask(0111);
   int rc = ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address));
   int error = errno;
   ::umask(before);
-  if (rc != 0) kj::throwFatalException(sentence("cannot listen on " + path + ": " +
-                                                std::strerror(error)));
+  if (rc != 0)
+    kj::throwFatalException(sentence("cannot listen on " + path + ": " + std::strerror(error)));
   KJ_SYSCALL(::listen(fd, SOMAXCONN));
   add(low_->wrapListenSocketFd(kj::mv(fd)), true);
   return "unix:" + path;

@@ -19,8 +19,8 @@ public:
 
   Listeners(LibeventPort& port, House& house);
 
-  // Both throw a sentence with the address when it cannot be had. What comes back is where it listens,
-  // with the port that port 0 became.
+  // Both throw a sentence with the address when it cannot be had. What comes back is where it
+  // listens, with the port that port 0 became.
   std::string tcp(const std::string& address, kj::WaitScope& scope);
   std::string unixSocket(const std::string& path);
 

@@ -25,7 +25,8 @@ public:
   void logMessage(kj::LogSeverity severity, const char* file, int line, int depth,
                   kj::String&& text) override {
     if (severity < kj::LogSeverity::WARNING) return;
-    log_.warning(Line("kj").add("file", file).add("line", std::int64_t(line)).add("text", text.cStr()));
+    log_.warning(
+        Line("kj").add("file", file).add("line", std::int64_t(line)).add("text", text.cStr()));
   }
 
 private:
@@ -58,8 +59,8 @@ void listen(Master& master, const MasterConfig& config, kj::WaitScope& scope, An
   if (!config.socket.empty()) said.add("socket", master.listeners.unixSocket(config.socket));
 }
 
-std::unique_ptr<HttpServer> serveHttp(LibeventPort& port, Master& master, const std::string& address,
-                                      Announcement& said) {
+std::unique_ptr<HttpServer> serveHttp(LibeventPort& port, Master& master,
+                                      const std::string& address, Announcement& said) {
   if (address.empty()) return nullptr;
   HostPort at;
   std::string why;
@@ -80,7 +81,8 @@ kj::Promise<void> reloadForever(Signal& hangUp, MasterConfig& config, const std:
         return workers.call<Loaded<MasterConfig>>([path] { return loadMasterConfig(path); });
       })
       .then([&hangUp, &config, &path, &master, &workers](Loaded<MasterConfig> loaded) {
-        if (reload(config, std::move(loaded), path, master.events.log())) master.shell.configureAgain();
+        if (reload(config, std::move(loaded), path, master.events.log()))
+          master.shell.configureAgain();
         return reloadForever(hangUp, config, path, master, workers);
       });
 }

@@ -1,4 +1,5 @@
-// Everything of a master between its sockets and the core, in the order in which it depends on each other.
+// Everything of a master between its sockets and the core, in the order in which it depends on each
+// other.
 #pragma once
 
 #include <string>
@@ -20,8 +21,8 @@ struct MasterNeeds {
   std::string version;
 };
 
-// Not copied, not moved: its parts refer to each other. The last to be made, the connections, are the
-// first to go.
+// Not copied, not moved: its parts refer to each other. The last to be made, the connections, are
+// the first to go.
 struct Master {
   explicit Master(MasterNeeds needs);
   ~Master() noexcept(false);

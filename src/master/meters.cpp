@@ -56,7 +56,9 @@ void Meters::count(const Notice& notice) {
       if (job->grantedAt == Instant{}) break;
       group(job->group).holds.observe(seconds(now - job->grantedAt));
       break;
-    case Notice::Kind::SwitchStarted: job->switchSince = now; break;
+    case Notice::Kind::SwitchStarted:
+      job->switchSince = now;
+      break;
     case Notice::Kind::SwitchFinished:
       group(job->group).switches.observe(seconds(now - job->switchSince));
       break;
@@ -66,7 +68,8 @@ void Meters::count(const Notice& notice) {
                    {{"fault", text(notice.fault)}})
           .add();
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -91,12 +94,13 @@ Meters::Verb& Meters::verb(std::string_view name) {
   for (Verb& v : verbs_)
     if (v.name == name) return v;
   Labels labels{{"order", std::string(name)}};
-  verbs_.push_back({name,
-                    metrics_.histogram("timeslice_order_seconds",
-                                       "From an order to a node to its end: the phases of switches.",
-                                       secondsBounds(), labels),
-                    metrics_.counter("timeslice_orders_failed_total",
-                                     "Orders that were refused or failed.", labels)});
+  verbs_.push_back(
+      {name,
+       metrics_.histogram("timeslice_order_seconds",
+                          "From an order to a node to its end: the phases of switches.",
+                          secondsBounds(), labels),
+       metrics_.counter("timeslice_orders_failed_total", "Orders that were refused or failed.",
+                        labels)});
   return verbs_.back();
 }
 

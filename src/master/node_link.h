@@ -28,8 +28,8 @@ public:
   wire::NodeDaemon::Client& daemon() { return daemon_; }
   void heard() { lastHeard_ = now(); }
   void hangUp(std::string why) { hangUp_(std::move(why)); }
-  // Another session takes its place: from now on this one changes nothing, and answers that are still
-  // under way are not heard.
+  // Another session takes its place: from now on this one changes nothing, and answers that are
+  // still under way are not heard.
   void retire(std::string why);
   bool retired() const { return tasks_ == nullptr; }
   // Nothing is sent before open(): the answer that lets the node in has to leave first.

@@ -10,11 +10,12 @@ NodeSession::NodeSession(Shell& shell, NodeRecord& node, wire::NodeDaemon::Clien
                          kj::Timer& timer, std::function<void(std::string why)> hangUp)
     : shell_(shell),
       node_(node),
-      link_(kj::mv(daemon), timer,
-            [&shell] {
-              return Pulse{shell.config().heartbeat, shell.config().suspectAfter};
-            },
-            std::move(hangUp)) {}
+      link_(
+          kj::mv(daemon), timer,
+          [&shell] {
+            return Pulse{shell.config().heartbeat, shell.config().suspectAfter};
+          },
+          std::move(hangUp)) {}
 
 NodeSession::~NodeSession() noexcept(false) {
   if (link_.retired()) return;
@@ -91,8 +92,8 @@ kj::Promise<void> NodeSession::acquire(AcquireContext context) {
     return kj::READY_NOW;
   }
   if (shell_.directory().findRequest(node_, params.getRequest()) != nullptr)
-    kj::throwFatalException(sentence("request " + std::to_string(params.getRequest()) +
-                                     " of this node waits already"));
+    kj::throwFatalException(
+        sentence("request " + std::to_string(params.getRequest()) + " of this node waits already"));
   RequestId id = shell_.directory().addRequest(params.getRequest(), *participant).id;
   shell_.feed(AcquireRequested{
       .request = id, .participant = participant->id, .tryOnly = params.getTryOnly()});

@@ -27,7 +27,8 @@ kj::Promise<void> answer(Results results, const Outcome& outcome) {
 }  // namespace
 
 wire::OperatorSession::Client Operators::open(std::optional<uid_t> uid) {
-  bool all = !uid || *uid == 0 || *uid == ::geteuid() || std::ranges::count(shell_.config().operators, *uid) > 0;
+  bool all = !uid || *uid == 0 || *uid == ::geteuid() ||
+             std::ranges::count(shell_.config().operators, *uid) > 0;
   return kj::heap<OperatorSession>(*this, Actor{uid, all});
 }
 
@@ -96,7 +97,8 @@ kj::Promise<void> OperatorSession::events(EventsContext context) {
              (at + own.size() == line.size() || line[at + own.size()] == ' ');
     };
   context.getResults(capnp::MessageSize{8, 1})
-      .setHandle(operators_.history().follow(params.getSince(), params.getSink(), std::move(filter)));
+      .setHandle(
+          operators_.history().follow(params.getSince(), params.getSink(), std::move(filter)));
   return kj::READY_NOW;
 }
 
@@ -132,8 +134,7 @@ kj::Promise<void> OperatorSession::clearFault(ClearFaultContext context) {
 kj::Promise<void> OperatorSession::drain(DrainContext context) {
   Outcome outcome;
   NodeRecord* record = nullptr;
-  if (mayAll("drain nodes", outcome))
-    record = node(text(context.getParams().getNode()), outcome);
+  if (mayAll("drain nodes", outcome)) record = node(text(context.getParams().getNode()), outcome);
   if (record != nullptr) {
     record->drained = context.getParams().getOn();
     shell_.feed(NodeDrained{record->id, record->drained});

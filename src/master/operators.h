@@ -11,8 +11,8 @@
 
 namespace ts {
 
-// Who acts. Root, the master's own user and configured operators see and do everything; others see and
-// end their own jobs.
+// Who acts. Root, the master's own user and configured operators see and do everything; others see
+// and end their own jobs.
 struct Actor {
   std::optional<uid_t> uid;  // nothing: auth "none", on loopback: everybody is an operator
   bool mayAll = false;

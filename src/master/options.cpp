@@ -58,13 +58,24 @@ std::optional<Options> parseOptions(int argc, char** argv, const char* version, 
         if (optind == argc) return options;
         std::fprintf(stderr, "tsmasterd: \"%s\" is no option\n", argv[optind]);
         return wrong("", exitCode);
-      case kConfig: options.config = optarg; break;
-      case kCheck: options.checkConfig = true; break;
-      case kAnnounce: options.announce = optarg; break;
-      case kVersion: std::printf("tsmasterd %s\n", version); return std::nullopt;
+      case kConfig:
+        options.config = optarg;
+        break;
+      case kCheck:
+        options.checkConfig = true;
+        break;
+      case kAnnounce:
+        options.announce = optarg;
+        break;
+      case kVersion:
+        std::printf("tsmasterd %s\n", version);
+        return std::nullopt;
       case 'h':
-      case kHelpOption: std::fputs(kHelp, stdout); return std::nullopt;
-      default: return wrong("", exitCode);  // getopt has said what is wrong
+      case kHelpOption:
+        std::fputs(kHelp, stdout);
+        return std::nullopt;
+      default:
+        return wrong("", exitCode);  // getopt has said what is wrong
     }
   }
 }

@@ -55,7 +55,9 @@ void OrderBook::failed(NodeRecord& node, OperationId operation, const kj::Except
   // Stays open: whether it was done is asked when the node returns.
   if (exception.getType() == kj::Exception::Type::DISCONNECTED) return;
   end(node, operation,
-      {.code = Outcome::Code::Failed, .cause = Cause::DriverError, .detail = sentenceOf(exception)});
+      {.code = Outcome::Code::Failed,
+       .cause = Cause::DriverError,
+       .detail = sentenceOf(exception)});
 }
 
 void OrderBook::finishedLate(NodeRecord& node, OperationId operation, Outcome outcome) {

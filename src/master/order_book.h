@@ -11,8 +11,8 @@ namespace ts {
 
 class OrderBook {
 public:
-  // `ended` gets every order once, with its outcome in the core's ids; `overdue` when a node says that
-  // one is late and still running. Both are called from the loop, never from within give().
+  // `ended` gets every order once, with its outcome in the core's ids; `overdue` when a node says
+  // that one is late and still running. Both are called from the loop, never from within give().
   struct Ends {
     std::function<void(const NodeOrder&, OperationId, Outcome, Duration took)> ended;
     std::function<void(OperationId)> overdue;
@@ -20,8 +20,8 @@ public:
   OrderBook(Directory& directory, Ends ends) : directory_(directory), ends_(std::move(ends)) {}
 
   void give(NodeOrder order);
-  // The node has a session again: all that is open there goes out, in the order it was given. A node
-  // answers what it knows from its record.
+  // The node has a session again: all that is open there goes out, in the order it was given. A
+  // node answers what it knows from its record.
   void repeat(NodeRecord& node);
   // A node tells the late end of an order that it had answered with busy or overdue.
   void finishedLate(NodeRecord& node, OperationId operation, Outcome outcome);

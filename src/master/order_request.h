@@ -11,8 +11,8 @@
 
 namespace ts {
 
-using NodeOrder =
-    std::variant<Prepare, DropBooking, Quiesce, Release, Save, Restore, Grant, EndSlice, Discard, Kill>;
+using NodeOrder = std::variant<Prepare, DropBooking, Quiesce, Release, Save, Restore, Grant,
+                               EndSlice, Discard, Kill>;
 
 OperationId operationOf(const NodeOrder& order);
 NodeId nodeOf(const NodeOrder& order);

@@ -35,17 +35,17 @@ void Reception::expectKnown() {
 }
 
 void Reception::remember(const NodeRecord& node) {
-  node.link->keep(workers_
-                      .call<int>([&store = store_,
-                                  row = NodeRow{node.name, node.address, unixNowUs()}] {
-                        store.remember(row);
-                        return 0;
-                      })
-                      .ignoreResult()
-                      // A full disk costs a line in `tsctl nodes`, not a node.
-                      .catch_([&log = shell_.events().log()](kj::Exception&& e) {
-                        log.error(Line("store-failed").add("why", sentenceOf(e)));
-                      }));
+  node.link->keep(
+      workers_
+          .call<int>([&store = store_, row = NodeRow{node.name, node.address, unixNowUs()}] {
+            store.remember(row);
+            return 0;
+          })
+          .ignoreResult()
+          // A full disk costs a line in `tsctl nodes`, not a node.
+          .catch_([&log = shell_.events().log()](kj::Exception&& e) {
+            log.error(Line("store-failed").add("why", sentenceOf(e)));
+          }));
 }
 
 void Reception::enter(EnterNode context, std::string address,
@@ -57,8 +57,7 @@ void Reception::enter(EnterNode context, std::string address,
   NodeRecord& node = shell_.directory().node(name);
   if (node.link != nullptr) node.link->retire("node " + name + " has a later session");
   node.address = std::move(address);
-  auto session =
-      kj::heap<NodeSession>(shell_, node, params.getDaemon(), timer_, std::move(hangUp));
+  auto session = kj::heap<NodeSession>(shell_, node, params.getDaemon(), timer_, std::move(hangUp));
   node.link = &session->link();
   shell_.returned(node);
   remember(node);

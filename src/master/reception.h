@@ -22,8 +22,7 @@ public:
 
   // Takes the node in. Orders go to it only after the answer to enterNode has left: a node obeys
   // nobody whose generation it has not noted. `hangUp` ends the node's connection.
-  void enter(EnterNode context, std::string address,
-             std::function<void(std::string why)> hangUp);
+  void enter(EnterNode context, std::string address, std::function<void(std::string why)> hangUp);
 
 private:
   void fence(const std::string& name, const Generation& highest);

@@ -8,8 +8,8 @@
 
 namespace ts {
 
-// Takes over what was read, on a worker: users are looked up. False, with a line per mistake in the log:
-// `config` is as before. What needs a restart is left as it is and named.
+// Takes over what was read, on a worker: users are looked up. False, with a line per mistake in the
+// log: `config` is as before. What needs a restart is left as it is and named.
 bool reload(MasterConfig& config, Loaded<MasterConfig> loaded, const std::string& path, Log& log);
 
 Level levelOf(const MasterConfig& config);

@@ -9,7 +9,8 @@
 namespace ts {
 namespace {
 
-// Groups on demand stay for the life of the master: names that somebody makes up must end somewhere.
+// Groups on demand stay for the life of the master: names that somebody makes up must end
+// somewhere.
 constexpr std::size_t kMaxGroups = 20'000;
 
 GroupConfig compiled(const GroupSection& section) {
@@ -50,11 +51,12 @@ Shell::Shell(kj::Timer& timer, const MasterConfig& config, Directory& directory,
       directory_(directory),
       events_(events),
       meters_(meters),
-      orders_(directory, {.ended = [this](const NodeOrder& order, OperationId operation, Outcome outcome,
-                                          Duration took) {
-                            orderEnded(order, operation, std::move(outcome), took);
-                          },
-                          .overdue = [this](OperationId operation) { feed(OrderOverdue{operation}); }}),
+      orders_(
+          directory,
+          {.ended = [this](
+                        const NodeOrder& order, OperationId operation, Outcome outcome,
+                        Duration took) { orderEnded(order, operation, std::move(outcome), took); },
+           .overdue = [this](OperationId operation) { feed(OrderOverdue{operation}); }}),
       cluster_(ClusterConfig{}),
       alarm_(timer, [this] { wakeUp(); }) {}
 
@@ -143,9 +145,8 @@ void Shell::obey(Refuse& refusal) {
   if (auto* job = directory_.find(refusal.holder)) holder = job->name.name;
   directory_.remove(*request);
   if (node.link == nullptr) return;  // it asks again when it returns
-  node.link->whenOpen([&link = *node.link, local, holder, refusal] {
-    sendRefusal(link, local, refusal, holder);
-  });
+  node.link->whenOpen(
+      [&link = *node.link, local, holder, refusal] { sendRefusal(link, local, refusal, holder); });
 }
 
 void Shell::obey(AskToYield& ask) {
@@ -174,7 +175,8 @@ void Shell::obey(Notice& notice) {  // the event log has said it
                           " belongs to group " + directory_.name(joinRefusal_->group);
 }
 
-void Shell::orderEnded(const NodeOrder& order, OperationId operation, Outcome outcome, Duration took) {
+void Shell::orderEnded(const NodeOrder& order, OperationId operation, Outcome outcome,
+                       Duration took) {
   NodeRecord& node = directory_.node(nodeOf(order));
   meters_.ended(verbOf(order), outcome, took);
   events_.ended(verbOf(order), node.id, jobOf(order), operation, outcome, took);

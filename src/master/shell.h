@@ -23,7 +23,8 @@ public:
   Shell(kj::Timer& timer, const MasterConfig& config, Directory& directory, EventLog& events,
         Meters& meters);
 
-  // Forgets everything and rules as `generation`. `recovering`: nodes may hold jobs of an earlier one.
+  // Forgets everything and rules as `generation`. `recovering`: nodes may hold jobs of an earlier
+  // one.
   void begin(Generation generation, bool recovering);
   const Generation& generation() const { return generation_; }
 

@@ -11,7 +11,8 @@
 namespace ts {
 namespace {
 
-void fillNames(Shell& shell, const std::vector<JobId>& jobs, capnp::List<capnp::Text>::Builder out) {
+void fillNames(Shell& shell, const std::vector<JobId>& jobs,
+               capnp::List<capnp::Text>::Builder out) {
   for (unsigned i = 0; i < out.size(); ++i) {
     auto* job = shell.directory().find(jobs[i]);
     out.set(i, job == nullptr ? "?" : job->name.name.c_str());

@@ -40,13 +40,16 @@ std::uint16_t portOf(evutil_socket_t fd) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
-  if (address.ss_family == AF_INET6) return ntohs(reinterpret_cast<sockaddr_in6&>(address).sin6_port);
+  if (address.ss_family == AF_INET6)
+    return ntohs(reinterpret_cast<sockaddr_in6&>(address).sin6_port);
   return ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
 }
 
 }  // namespace
 
-void HttpServer::Free::operator()(evhttp* http) const { evhttp_free(http); }
+void HttpServer::Free::operator()(evhttp* http) const {
+  evhttp_free(http);
+}
 
 HttpServer::HttpServer(event_base* base, const std::string& host, std::uint16_t port,
                        HttpPages pages)
@@ -62,8 +65,9 @@ HttpServer::HttpServer(event_base* base, const std::string& host, std::uint16_t 
       this);
   auto* bound = evhttp_bind_socket_with_handle(http_.get(), host.c_str(), port);
   if (bound == nullptr) {
-    throw std::runtime_error("cannot listen for HTTP on " + host + ":" + std::to_string(port) + ": " +
-                             std::strerror(errno) + "; set `http` to another address, or to \"\"");
+    throw std::runtime_error("cannot listen for HTTP on " + host + ":" + std::to_string(port) +
+                             ": " + std::strerror(errno) +
+                             "; set `http` to another address, or to \"\"");
   }
   port_ = portOf(evhttp_bound_socket_get_fd(bound));
 }
@@ -90,9 +94,9 @@ void HttpServer::answer(evhttp_request* request) {
       if (why.empty()) return sendText(request, HTTP_OK, "OK", "ok\n");
       return sendText(request, HTTP_SERVUNAVAIL, "Service Unavailable", why + "\n");
     }
-    sendText(request, HTTP_NOTFOUND, "Not Found", "there is /metrics and /healthz here" +
-                                                      std::string(pages_.status ? ", / and /status.json" : "") +
-                                                      "\n");
+    sendText(request, HTTP_NOTFOUND, "Not Found",
+             "there is /metrics and /healthz here" +
+                 std::string(pages_.status ? ", / and /status.json" : "") + "\n");
   } catch (const std::exception& e) {
     // A page that cannot be made must not end the daemon: this is a C callback.
     sendText(request, HTTP_INTERNAL, "Internal Server Error", std::string(e.what()) + "\n");

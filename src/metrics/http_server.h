@@ -20,8 +20,8 @@ struct HttpPages {
   std::function<std::string()> health;
 };
 
-// Only GET and HEAD; slow or talkative clients lose their connection. Throws std::runtime_error with
-// the address when it cannot listen.
+// Only GET and HEAD; slow or talkative clients lose their connection. Throws std::runtime_error
+// with the address when it cannot listen.
 class HttpServer {
 public:
   // `host`: a name or an IPv4 or IPv6 address; port 0: any free one.

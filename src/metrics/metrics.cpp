@@ -42,7 +42,9 @@ std::string textOf(double value) {
   return {text.data(), end};
 }
 
-std::string textOf(std::uint64_t value) { return std::to_string(value); }
+std::string textOf(std::uint64_t value) {
+  return std::to_string(value);
+}
 
 void appendHeader(std::string& to, const std::string& name, const std::string& help,
                   const char* type) {

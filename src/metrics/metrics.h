@@ -52,9 +52,9 @@ private:
 // 100 us to 10 min: from a switch with nothing to move to a hold.
 std::vector<double> secondsBounds();
 
-// All metrics of a daemon; made by main() and handed down. For the loop's thread only. Asking again for
-// the same name and labels yields the same metric, so look it up once and keep the reference: it stays
-// valid until clear(name). Names end in their unit: _seconds, _bytes, _total for counters.
+// All metrics of a daemon; made by main() and handed down. For the loop's thread only. Asking again
+// for the same name and labels yields the same metric, so look it up once and keep the reference:
+// it stays valid until clear(name). Names end in their unit: _seconds, _bytes, _total for counters.
 class Metrics {
 public:
   Counter& counter(const std::string& name, const std::string& help, const Labels& labels = {});

@@ -57,7 +57,8 @@ Arguments parseArguments(int argc, char** argv) {
     std::string* value = word == "--config"     ? &a.config
                          : word == "--announce" ? &a.announce
                                                 : nullptr;
-    if (!value) return ended(2, "tsnoded: unknown argument " + std::string(word) + "; see --help\n");
+    if (!value)
+      return ended(2, "tsnoded: unknown argument " + std::string(word) + "; see --help\n");
     if (++i == argc) return ended(2, "tsnoded: " + std::string(word) + " wants a file\n");
     *value = argv[i];
   }

@@ -15,10 +15,16 @@ namespace {
 constexpr std::int64_t kDefaultLimitMs = 60'000;
 constexpr auto kAnswerSlack = 1 * kj::SECONDS;  // for a call that keeps its deadline, just
 
-std::string named(pid_t pid) { return "process " + std::to_string(pid); }
-std::string named(const HeldProcess& process) { return named(process.identity().pid); }
+std::string named(pid_t pid) {
+  return "process " + std::to_string(pid);
+}
+std::string named(const HeldProcess& process) {
+  return named(process.identity().pid);
+}
 
-bool isPast(Deadline deadline) { return std::chrono::steady_clock::now() >= deadline; }
+bool isPast(Deadline deadline) {
+  return std::chrono::steady_clock::now() >= deadline;
+}
 
 }  // namespace
 
@@ -32,8 +38,8 @@ std::optional<ByPid::Result> ByPid::forbidden(const Connection& from, pid_t pid)
   }
   auto process = readProcess(pid);
   if (look.kind == ProcessKind::Forbidden || !process || !parts_.watch.add(process->identity)) {
-    return Result{TSL_NO_SUCH_PROCESS, "there is no process " + std::to_string(pid) +
-                                           " that could be saved"};
+    return Result{TSL_NO_SUCH_PROCESS,
+                  "there is no process " + std::to_string(pid) + " that could be saved"};
   }
   auto uid = from.peer().process.uid;
   if (uid != 0 && uid != process->uid) {
@@ -41,8 +47,7 @@ std::optional<ByPid::Result> ByPid::forbidden(const Connection& from, pid_t pid)
                                       ", uid " + std::to_string(uid) + " may not move it"};
   }
   if (auto* m = parts_.registry.memberOf(process->identity)) {
-    return Result{TSL_BUSY,
-                  named(pid) + " belongs to job " + text(m->job) + ", which takes turns"};
+    return Result{TSL_BUSY, named(pid) + " belongs to job " + text(m->job) + ", which takes turns"};
   }
   if (busy_.contains(process->identity)) {
     return Result{TSL_BUSY, named(pid) + " is being moved already"};
@@ -65,8 +70,8 @@ void ByPid::begin(Connection& from, std::uint64_t request, const tsl_pid& what, 
   auto held = process ? parts_.watch.held(process->identity) : std::nullopt;
   if (!held) return from.reply(request, TSL_NO_SUCH_PROCESS, named(what.pid) + " has ended");
   constexpr std::int64_t kLongestMs = 1000ll * 3600 * 24 * 365;
-  auto ms = what.deadline_ms > 0 ? std::min<std::int64_t>(what.deadline_ms, kLongestMs)
-                                 : kDefaultLimitMs;
+  auto ms =
+      what.deadline_ms > 0 ? std::min<std::int64_t>(what.deadline_ms, kLongestMs) : kDefaultLimitMs;
   auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
   run({verb, from.id(), request, *held, ms, deadline}, work);
 }
@@ -75,15 +80,18 @@ void ByPid::begin(Connection& from, std::uint64_t request, const tsl_pid& what, 
 void ByPid::run(const Ask& ask, Work work) {
   busy_.insert(ask.process.identity());
   auto done = (this->*work)(ask)
-                  .catch_([](kj::Exception&& e) { return Result{TSL_INTERNAL, sentenceOf(e)}; })
+                  .catch_([](kj::Exception&& e) {
+                    return Result{TSL_INTERNAL, sentenceOf(e)};
+                  })
                   .then([this, ask](Result result) { return ended(ask, std::move(result)); })
                   .fork();
   tasks_.add(done.addBranch().ignoreResult());
   auto limit = ask.limitMs * kj::MILLISECONDS + kAnswerSlack;
   auto overrun = parts_.timer.afterDelay(limit).then([this, ask] { return late(ask); });
-  tasks_.add(done.addBranch().exclusiveJoin(kj::mv(overrun)).then([this, ask](const Result& result) {
-    answer(ask, result);
-  }));
+  tasks_.add(
+      done.addBranch().exclusiveJoin(kj::mv(overrun)).then([this, ask](const Result& result) {
+        answer(ask, result);
+      }));
 }
 
 ByPid::Result ByPid::ended(const Ask& ask, Result result) {
@@ -102,8 +110,9 @@ ByPid::Result ByPid::late(const Ask& ask) {
                          .add("order", ask.verb)
                          .add("pid", std::int64_t(ask.process.identity().pid))
                          .add("limit_ms", ask.limitMs));
-  return {TSL_TIMED_OUT, std::string(ask.verb) + " of " + named(ask.process) + " runs for more than " +
-                             std::to_string(ask.limitMs) + " ms and goes on"};
+  return {TSL_TIMED_OUT, std::string(ask.verb) + " of " + named(ask.process) +
+                             " runs for more than " + std::to_string(ask.limitMs) +
+                             " ms and goes on"};
 }
 
 void ByPid::answer(const Ask& ask, const Result& result) {
@@ -126,7 +135,8 @@ kj::Promise<ByPid::Result> ByPid::save(const Ask& ask) {
     auto held = seen ? seen->bytes : DeviceBytes{};
     return parts_.workers
         .call<Result>([&backend = parts_.backend, ask]() -> Result {
-          if (!ask.process.isStill()) return {TSL_NO_SUCH_PROCESS, named(ask.process) + " has ended"};
+          if (!ask.process.isStill())
+            return {TSL_NO_SUCH_PROCESS, named(ask.process) + " has ended"};
           auto target = ask.process.target();
           auto quiet = backend.quiesce(target, ask.deadline);
           if (!quiet.ok()) return {statusOf(quiet.code), quiet.detail};
@@ -166,8 +176,9 @@ kj::Promise<ByPid::Result> ByPid::bringBack(const Ask& ask) {
   return parts_.roll.look().then([this, ask](const Scan& scan) -> kj::Promise<Result> {
     const auto* need = parts_.registry.savedByHand(ask.process.identity());
     if (!need) {
-      return Result{TSL_INVALID, named(ask.process) + " was not saved here, so nobody knows what it "
-                                                      "needs; restore it with what saved it"};
+      return Result{TSL_INVALID, named(ask.process) +
+                                     " was not saved here, so nobody knows what it "
+                                     "needs; restore it with what saved it"};
     }
     auto room = parts_.backend.isWeightless()
                     ? Outcome{}
@@ -175,7 +186,8 @@ kj::Promise<ByPid::Result> ByPid::bringBack(const Ask& ask) {
     if (!room.ok()) return Result{TSL_NO_DEVICE_MEMORY, room.detail};
     return parts_.workers
         .call<Result>([&backend = parts_.backend, ask]() -> Result {
-          if (!ask.process.isStill()) return {TSL_NO_SUCH_PROCESS, named(ask.process) + " has ended"};
+          if (!ask.process.isStill())
+            return {TSL_NO_SUCH_PROCESS, named(ask.process) + " has ended"};
           if (isPast(ask.deadline)) {
             return {TSL_TIMED_OUT, "its " + std::to_string(ask.limitMs) +
                                        " ms were over before the restore began; nothing was done"};

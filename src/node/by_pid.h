@@ -1,4 +1,5 @@
-// Snapshot and restore of one process by hand, without any master: for tsctl and for trying things out.
+// Snapshot and restore of one process by hand, without any master: for tsctl and for trying things
+// out.
 #pragma once
 
 #include <kj/async.h>

@@ -17,7 +17,9 @@ bool isNothing(std::string_view text) {
   return text == "none" || text == "-1" || text == "NoDevFiles";
 }
 
-std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+std::string quoted(std::string_view text) {
+  return "\"" + std::string(text) + "\"";
+}
 
 std::string presentText(const std::vector<NamedDevice>& present) {
   if (present.empty()) return "this node has no devices";

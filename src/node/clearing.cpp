@@ -11,7 +11,9 @@ constexpr auto kFirstPause = 100 * kj::MILLISECONDS;
 constexpr auto kLongestPause = 10 * kj::SECONDS;
 constexpr auto kBetweenLines = 60 * kj::SECONDS;
 
-bool isClear(const std::optional<DeviceBytes>& left) { return left && total(*left) == 0; }
+bool isClear(const std::optional<DeviceBytes>& left) {
+  return left && total(*left) == 0;
+}
 
 }  // namespace
 
@@ -36,8 +38,8 @@ kj::Promise<void> Clearing::clear(MemberId id) {
         return parts_.mover.untilFreed(d.process, d.devices, 0,
                                        parts_.timer.now() + parts_.freedDeadline);
       })
-      .then([this, dead = kj::mv(dead)](std::optional<DeviceBytes> left) mutable
-                -> kj::Promise<void> {
+      .then([this,
+             dead = kj::mv(dead)](std::optional<DeviceBytes> left) mutable -> kj::Promise<void> {
         if (isClear(left)) {
           parts_.cleared(dead->id);
           return kj::READY_NOW;
@@ -52,8 +54,8 @@ kj::Promise<void> Clearing::waitLonger(kj::Own<Dead> dead, kj::Duration pause) {
       .then([this, &d = *dead] {
         return parts_.mover.untilFreed(d.process, d.devices, 0, parts_.timer.now());
       })
-      .then([this, pause, dead = kj::mv(dead)](std::optional<DeviceBytes> left) mutable
-                -> kj::Promise<void> {
+      .then([this, pause,
+             dead = kj::mv(dead)](std::optional<DeviceBytes> left) mutable -> kj::Promise<void> {
         if (isClear(left)) {
           parts_.cleared(dead->id);
           return kj::READY_NOW;
@@ -70,8 +72,10 @@ void Clearing::complain(Dead& dead, const std::optional<DeviceBytes>& left) {
     line.add("job", text(dead.job))
         .add("pid", std::int64_t(dead.process.pid))
         .add("device", std::uint64_t(device));
-    if (left) line.add("bytes", left->at(device));
-    else line.add("bytes", "cannot be measured");
+    if (left)
+      line.add("bytes", left->at(device));
+    else
+      line.add("bytes", "cannot be measured");
     parts_.log.warning(line);
   }
 }

@@ -1,5 +1,5 @@
-// A member that has ended is cleared when its devices were measured to be free of it, however long that
-// takes.
+// A member that has ended is cleared when its devices were measured to be free of it, however long
+// that takes.
 #pragma once
 
 #include <kj/async.h>

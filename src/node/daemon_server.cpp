@@ -187,6 +187,8 @@ private:
   std::uint64_t session_;
 };
 
-wire::NodeDaemon::Client Orders::newDaemon() { return kj::heap<Daemon>(*this, ++session_); }
+wire::NodeDaemon::Client Orders::newDaemon() {
+  return kj::heap<Daemon>(*this, ++session_);
+}
 
 }  // namespace ts::node

@@ -9,10 +9,10 @@ namespace {
 
 Outcome tooFull(std::uint32_t device, Bytes need, Bytes free, const std::string& who,
                 const std::string& holders) {
-  auto out = refusal(Cause::NoDeviceMemory,
-                     "device " + std::to_string(device) + " has " + std::to_string(free) +
-                         " bytes free, " + who + " needs " + std::to_string(need) +
-                         "; it is held by " + holders);
+  auto out =
+      refusal(Cause::NoDeviceMemory, "device " + std::to_string(device) + " has " +
+                                         std::to_string(free) + " bytes free, " + who + " needs " +
+                                         std::to_string(need) + "; it is held by " + holders);
   out.need = need;
   out.free = free;
   return out;

@@ -20,8 +20,10 @@ public:
     text_ += std::string(verdict) + "\t" + what + (cure.empty() ? "" : "; " + cure) + "\n";
   }
   void check(bool good, const std::string& what, const std::string& cure) {
-    if (good) add("ok", what);
-    else add("warn", what, cure);
+    if (good)
+      add("ok", what);
+    else
+      add("warn", what, cure);
   }
   std::string take() { return std::move(text_); }
 
@@ -49,9 +51,12 @@ void examineBackends(const NodeConfig& config, const Backends& backends, Finding
     auto probe = backend->probe();
     auto what = "backend " + name + ": " + (probe.detail.empty() ? "usable" : probe.detail);
     for (const auto& f : probe.features) what += ", " + f;
-    if (probe.usable) out.add("ok", what);
-    else if (name == config.backend) out.add("fail", what, "jobs that name no backend get this one");
-    else out.add("warn", what);
+    if (probe.usable)
+      out.add("ok", what);
+    else if (name == config.backend)
+      out.add("fail", what, "jobs that name no backend get this one");
+    else
+      out.add("warn", what);
   }
 }
 
@@ -91,7 +96,8 @@ void examineRights(Findings& out) {
 std::string examine(const NodeConfig& config, const Health& health, Inventory& inventory,
                     const Backends& backends) {
   Findings out;
-  out.add("ok", "node " + health.name + ", tsnoded " + health.version + ", socket " + config.socket);
+  out.add("ok",
+          "node " + health.name + ", tsnoded " + health.version + ", socket " + config.socket);
   bool alone = config.master.empty();
   out.check(alone || health.master == "up",
             "master " + (alone ? std::string("none: alone") : config.master), health.master);

@@ -41,7 +41,9 @@ Outcome decodeOutcome(const std::string& text) {
   return o;
 }
 
-Fence::Fence(Records& records) : records_(records) { load(); }
+Fence::Fence(Records& records) : records_(records) {
+  load();
+}
 
 void Fence::load() {
   records_.each(kPrefix, [&](const std::string& rest, const std::string& value) {

@@ -16,14 +16,14 @@ namespace ts::node {
 // record, also by a daemon that was killed in between.
 class Fence {
 public:
-  // Reads what an earlier life of the daemon has kept. An order that had begun and not ended is over:
-  // its outcome is that nobody saw the end.
+  // Reads what an earlier life of the daemon has kept. An order that had begun and not ended is
+  // over: its outcome is that nobody saw the end.
   explicit Fence(Records& records);
 
   struct Decision {
     enum class Kind { Obey, Repeated, Running, Stale };
     Kind kind = Kind::Obey;
-    Outcome outcome;  // Repeated: how it ended
+    Outcome outcome;     // Repeated: how it ended
     OperationId last{};  // Stale: the highest id of the job
   };
   // `Obey` has recorded the intent.

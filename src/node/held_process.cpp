@@ -8,7 +8,9 @@
 
 namespace ts::node {
 
-bool HeldProcess::isStill() const { return !hasExited(pidfd_->get()); }
+bool HeldProcess::isStill() const {
+  return !hasExited(pidfd_->get());
+}
 
 std::optional<HeldProcess> hold(const Identity& identity) {
   auto pidfd = openPidfd(identity.pid);

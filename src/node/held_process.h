@@ -1,4 +1,5 @@
-// A process that a worker may be told to move: its number, and the pidfd that says whose number it is.
+// A process that a worker may be told to move: its number, and the pidfd that says whose number it
+// is.
 #pragma once
 
 #include <kj/io.h>
@@ -11,8 +12,9 @@
 
 namespace ts::node {
 
-// Any thread may have a copy; the last one closes the pidfd. A pidfd does not keep the number from being
-// given to another once the process has ended, so `isStill()` is asked right before each call.
+// Any thread may have a copy; the last one closes the pidfd. A pidfd does not keep the number from
+// being given to another once the process has ended, so `isStill()` is asked right before each
+// call.
 class HeldProcess {
 public:
   HeldProcess(const Identity& identity, kj::AutoCloseFd pidfd)
@@ -28,8 +30,8 @@ private:
   std::shared_ptr<const kj::AutoCloseFd> pidfd_;
 };
 
-// Nothing: it has ended, or its number has been given to another. Throws when no descriptor is left:
-// that says nothing about the process.
+// Nothing: it has ended, or its number has been given to another. Throws when no descriptor is
+// left: that says nothing about the process.
 std::optional<HeldProcess> hold(const Identity& identity);
 
 }  // namespace ts::node

@@ -37,7 +37,8 @@ struct Files {
   const char* cache;
 };
 constexpr Files kVersion2{"/memory.max", "/memory.current", "inactive_file"};
-constexpr Files kVersion1{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"};
+constexpr Files kVersion1{"/memory.limit_in_bytes", "/memory.usage_in_bytes",
+                          "total_inactive_file"};
 
 void readAncestors(const std::string& mount, std::string path, const Files& files,
                    const JobName& job, std::vector<HostLimit>& out) {

@@ -10,8 +10,8 @@ namespace ts::node {
 
 // Blocking reads of /proc and /sys/fs/cgroup. `root`: where those lie, for tests.
 std::uint64_t memAvailable(const std::string& root = "");
-// Every ancestor with a limit, for version 1 and 2 of cgroups. File cache that can be dropped counts as
-// room; tmpfs does not.
+// Every ancestor with a limit, for version 1 and 2 of cgroups. File cache that can be dropped
+// counts as room; tmpfs does not.
 std::vector<HostLimit> cgroupLimits(pid_t pid, const JobName& job, const std::string& root = "");
 
 }  // namespace ts::node

@@ -85,7 +85,8 @@ kj::Array<char> mapped(int fd, std::size_t bytes) {
   return kj::Array<char>(static_cast<char*>(at), bytes, unmap);
 }
 
-// The first byte is what makes the step count: a kill before it leaves zero there, where reading ends.
+// The first byte is what makes the step count: a kill before it leaves zero there, where reading
+// ends.
 void write(char* at, std::string_view text) {
   std::memcpy(at + 1, text.data() + 1, text.size() - 1);
   std::atomic_ref(*at).store(text[0], std::memory_order_release);
@@ -107,11 +108,16 @@ std::string escaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (char c : text) {
-    if (c == '\t') out += "%09";
-    else if (c == '\n') out += "%0a";
-    else if (c == '\0') out += "%00";
-    else if (c == '%') out += "%25";
-    else out += c;
+    if (c == '\t')
+      out += "%09";
+    else if (c == '\n')
+      out += "%0a";
+    else if (c == '\0')
+      out += "%00";
+    else if (c == '%')
+      out += "%25";
+    else
+      out += c;
   }
   return out;
 }
@@ -132,7 +138,8 @@ std::string unescaped(std::string_view text) {
 }
 
 void Records::each(const std::string& prefix, const Use& use) const {
-  for (auto it = all().lower_bound(prefix); it != all().end() && it->first.starts_with(prefix); ++it) {
+  for (auto it = all().lower_bound(prefix); it != all().end() && it->first.starts_with(prefix);
+       ++it) {
     try {
       use(it->first.substr(prefix.size()), it->second);
     } catch (const std::exception& e) {
@@ -143,8 +150,10 @@ void Records::each(const std::string& prefix, const Use& use) const {
 
 void MemoryRecords::keep(const std::vector<Change>& changes) {
   for (const auto& c : changes) {
-    if (c.erase) values_.erase(c.name);
-    else values_[c.name] = c.value;
+    if (c.erase)
+      values_.erase(c.name);
+    else
+      values_[c.name] = c.value;
   }
 }
 

@@ -25,8 +25,8 @@ public:
   virtual const std::map<std::string, std::string>& all() const = 0;
   virtual std::string place() const = 0;  // for a person
 
-  // Those whose names begin with `prefix`; `rest` is what follows it. What `use` throws becomes a sentence
-  // that names the record and says what to do.
+  // Those whose names begin with `prefix`; `rest` is what follows it. What `use` throws becomes a
+  // sentence that names the record and says what to do.
   using Use = std::function<void(const std::string& rest, const std::string& value)>;
   void each(const std::string& prefix, const Use& use) const;
 
@@ -47,13 +47,14 @@ private:
   std::map<std::string, std::string> values_;
 };
 
-// A step is a copy into the mapped file, no system call and no fsync: it has to outlive the process, not
-// the machine. A step cut short is dropped when the file is read again. The file's room is allocated
-// ahead, so a full disk is an error of the call that needs more room and never a SIGBUS. Only one
-// process may have a directory's journal open. Throws kj::Exception.
+// A step is a copy into the mapped file, no system call and no fsync: it has to outlive the
+// process, not the machine. A step cut short is dropped when the file is read again. The file's
+// room is allocated ahead, so a full disk is an error of the call that needs more room and never a
+// SIGBUS. Only one process may have a directory's journal open. Throws kj::Exception.
 class Journal final : public Records {
 public:
-  explicit Journal(std::string directory);  // made if it is not there; throws when it cannot be used
+  explicit Journal(
+      std::string directory);  // made if it is not there; throws when it cannot be used
   void keep(const std::vector<Change>& changes) override;
   const std::map<std::string, std::string>& all() const override { return values_.all(); }
   std::string place() const override { return "journal " + directory_ + "/journal"; }

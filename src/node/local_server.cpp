@@ -22,8 +22,8 @@ constexpr std::size_t kMaxQueued = 64;
 constexpr int kReadsAtOnce = 16;  // then others have their turn
 constexpr int kAcceptsAtOnce = 64;
 constexpr auto kPause = 100 * kj::MILLISECONDS;
-constexpr int kPeerPidfd = 77;         // SO_PEERPIDFD, Linux 6.5
-constexpr int kFirstInherited = 3;     // SD_LISTEN_FDS_START
+constexpr int kPeerPidfd = 77;      // SO_PEERPIDFD, Linux 6.5
+constexpr int kFirstInherited = 3;  // SD_LISTEN_FDS_START
 constexpr mode_t kSocketMode = 0666;
 
 // Throws when no descriptor is left: that says nothing about the peer.
@@ -102,9 +102,8 @@ bool Connection::readOne() {
   }
   if (isOrdered(message.header.type)) last_ = message.header.request;
   auto speaker = packet.from ? packet.from->pid : peer_.process.identity.pid;
-  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] {
-                 server_.handler_.received(*this, message, speaker);
-               })) {
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions(
+                      [&] { server_.handler_.received(*this, message, speaker); })) {
     server_.log_.error(Line("local-request-failed")
                            .add("pid", std::int64_t(peer_.process.identity.pid))
                            .add("why", e->getDescription().cStr()));
@@ -206,8 +205,8 @@ void LocalServer::acceptAll() {
   }
 }
 
-// False: nobody waits, or nobody can be taken in now. Most likely no descriptors are left then, and those
-// in the backlog wait rather than the loop spinning on them.
+// False: nobody waits, or nobody can be taken in now. Most likely no descriptors are left then, and
+// those in the backlog wait rather than the loop spinning on them.
 bool LocalServer::acceptOne() {
   bool more = false;
   KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { more = acceptInto(); })) {
@@ -225,7 +224,8 @@ bool LocalServer::acceptInto() {
   auto look = peerOf(accepted_);
   auto fd = kj::mv(accepted_);
   if (!look.peer) {
-    log_.warning(Line("local-peer-refused").add("pid", std::int64_t(look.pid)).add("why", look.why));
+    log_.warning(
+        Line("local-peer-refused").add("pid", std::int64_t(look.pid)).add("why", look.why));
     return true;
   }
   ConnectionId id{++lastId_};
@@ -242,8 +242,9 @@ void LocalServer::pauseAccepting(const char* why) {
   paused_ = true;
   accept_.pause();
   auto& timer = port_.timer();
-  resuming_ = timer.afterDelay(kPause).then([this] { resumeAccepting(); }).eagerlyEvaluate(
-      [this](kj::Exception&& e) { taskFailed(kj::mv(e)); });
+  resuming_ = timer.afterDelay(kPause)
+                  .then([this] { resumeAccepting(); })
+                  .eagerlyEvaluate([this](kj::Exception&& e) { taskFailed(kj::mv(e)); });
   auto now = timer.now();
   if (now < quietUntil_) return;  // it may happen with every connection that comes and goes
   quietUntil_ = now + 1 * kj::SECONDS;
@@ -292,7 +293,8 @@ kj::AutoCloseFd inheritedListener() {
   KJ_REQUIRE(std::atoi(count) == 1, "systemd passed several sockets; one is wanted", count);
   KJ_SYSCALL(::fcntl(kFirstInherited, F_SETFD, FD_CLOEXEC));
   KJ_SYSCALL(::fcntl(kFirstInherited, F_SETFL, O_NONBLOCK));
-  wantCredentials(kFirstInherited);  // and PassCredentials=yes in the socket unit, for who came before
+  wantCredentials(
+      kFirstInherited);  // and PassCredentials=yes in the socket unit, for who came before
   return kj::AutoCloseFd(kFirstInherited);
 }
 

@@ -27,8 +27,8 @@ struct Peer {
 
 class LocalServer;
 
-// One connection. What is sent and does not fit into the socket waits here, up to a bound; a peer that
-// does not read loses its connection.
+// One connection. What is sent and does not fit into the socket waits here, up to a bound; a peer
+// that does not read loses its connection.
 class Connection {
 public:
   Connection(LocalServer& server, ConnectionId id, kj::AutoCloseFd fd, Peer peer);
@@ -119,8 +119,8 @@ private:
   kj::Promise<void> reaping_ = kj::READY_NOW;
 };
 
-// The socket at `path`, open to all: what a caller may do is decided by who it is. The directory is made
-// when it is not there. Throws when somebody serves it already.
+// The socket at `path`, open to all: what a caller may do is decided by who it is. The directory is
+// made when it is not there. Throws when somebody serves it already.
 kj::AutoCloseFd listenAt(const std::string& path);
 // The socket that systemd passed; an empty one when it did not.
 kj::AutoCloseFd inheritedListener();

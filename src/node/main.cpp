@@ -106,8 +106,8 @@ kj::Promise<void> reloadForever(Signal& hangUp, NodeConfig& config, const std::s
   });
 }
 
-// A call of a driver that hangs for good cannot be ended, and must not keep the daemon. Nothing is lost
-// by leaving at once: the journal is complete after each step.
+// A call of a driver that hangs for good cannot be ended, and must not keep the daemon. Nothing is
+// lost by leaving at once: the journal is complete after each step.
 class LastCalls {
 public:
   LastCalls(Workers& workers, Log& log) : workers_(workers), log_(log) {}

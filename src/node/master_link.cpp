@@ -62,8 +62,9 @@ kj::Promise<void> MasterLink::attempt() {
           .then([this](Greeted greeted) {
             return enterNode(kj::mv(greeted), hello(), auth_, offload_);
           });
-  return timer_.timeoutAfter(config_.attemptLimit, kj::mv(entering))
-      .then([this](NodeEntry entry) { return serve(kj::mv(entry)); });
+  return timer_.timeoutAfter(config_.attemptLimit, kj::mv(entering)).then([this](NodeEntry entry) {
+    return serve(kj::mv(entry));
+  });
 }
 
 NodeHello MasterLink::hello() {
@@ -102,14 +103,14 @@ void MasterLink::up(NodeEntry& entry) {
 
 kj::Promise<void> MasterLink::beat(wire::NodeSession::Client session, kj::Duration every) {
   if (timer_.now() - heard_ > every * config_.missedHeartbeats) {
-    return sentence("it has not answered " + std::to_string(config_.missedHeartbeats) + " heartbeats",
-                    kj::Exception::Type::DISCONNECTED);
+    return sentence(
+        "it has not answered " + std::to_string(config_.missedHeartbeats) + " heartbeats",
+        kj::Exception::Type::DISCONNECTED);
   }
   auto answered = session.heartbeatRequest().send().then([this](auto&&) { heard_ = timer_.now(); });
   tasks_.add(answered.catch_([](kj::Exception&&) {}));  // the loss of the line is told elsewhere
-  return timer_.afterDelay(every).then([this, session, every]() mutable {
-    return beat(session, every);
-  });
+  return timer_.afterDelay(every).then(
+      [this, session, every]() mutable { return beat(session, every); });
 }
 
 kj::Promise<void> MasterLink::lost(kj::Exception&& exception) {

@@ -18,8 +18,8 @@
 namespace ts::node {
 
 struct MasterLinkConfig {
-  std::string node;    // our name
-  std::string master;  // "HOST:PORT"; "": none, and none will be looked for
+  std::string node;     // our name
+  std::string master;   // "HOST:PORT"; "": none, and none will be looked for
   uid_t masterUid = 0;  // whose credential it must have, with auth "munge"
   kj::Duration retryFirst = 50 * kj::MILLISECONDS;
   kj::Duration retryCap = 5 * kj::SECONDS;
@@ -60,8 +60,8 @@ public:
   // For a person: where it looked and what it met.
   std::string whyDown() const;
 
-  // Tells in order. While a session begins the call waits for it; while there is none it is dropped:
-  // the next report says it.
+  // Tells in order. While a session begins the call waits for it; while there is none it is
+  // dropped: the next report says it.
   void tell(Call call);
   // Of calls that were told.
   KeptAnswers& answers() { return answers_; }

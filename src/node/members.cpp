@@ -42,8 +42,8 @@ bool update(Member& member, const Seen* seen, const Scan& scan) {
   return true;
 }
 
-void addUser(Registry& registry, const Seen& seen, const Scan& scan,
-             const std::vector<Root>& roots, const std::function<void(Member&)>& changed) {
+void addUser(Registry& registry, const Seen& seen, const Scan& scan, const std::vector<Root>& roots,
+             const std::function<void(Member&)>& changed) {
   auto find = [&](pid_t pid) -> std::optional<Process> {
     auto it = scan.ancestors.find(pid);
     return it == scan.ancestors.end() ? std::nullopt : std::optional(it->second);

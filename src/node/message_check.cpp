@@ -13,10 +13,14 @@ bool ends(const char (&field)[N]) {
 
 bool textsEnd(const tsl_message& m) {
   switch (m.header.type) {
-    case TSL_CLAIM: return ends(m.u.claim.devices);
-    case TSL_JOIN: return ends(m.u.join.group) && ends(m.u.join.job) && ends(m.u.join.backend);
-    case TSL_ACQUIRE: return ends(m.u.acquire.phase);
-    default: return true;
+    case TSL_CLAIM:
+      return ends(m.u.claim.devices);
+    case TSL_JOIN:
+      return ends(m.u.join.group) && ends(m.u.join.job) && ends(m.u.join.backend);
+    case TSL_ACQUIRE:
+      return ends(m.u.acquire.phase);
+    default:
+      return true;
   }
 }
 
@@ -26,7 +30,9 @@ std::string hex(std::uint32_t value) {
   return out;
 }
 
-bool isRequest(std::uint16_t type) { return type >= TSL_HELLO && type <= TSL_DOCTOR; }
+bool isRequest(std::uint16_t type) {
+  return type >= TSL_HELLO && type <= TSL_DOCTOR;
+}
 
 bool isNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -58,22 +64,27 @@ std::optional<Rejection> checkMessage(const tsl_message& m, std::size_t size, bo
                          ", this node daemon version " + std::to_string(TSL_VERSION) +
                          "; install the same release of both"};
   }
-  if (!isRequest(h.type)) return reject(h.request, "unknown message type " + std::to_string(h.type));
+  if (!isRequest(h.type))
+    return reject(h.request, "unknown message type " + std::to_string(h.type));
   if (h.request == 0) return reject(0, "request number 0");
   if (isOrdered(h.type) && h.request <= last) {
     return reject(h.request, "request number " + std::to_string(h.request) +
                                  " does not grow; the last was " + std::to_string(last));
   }
   if (isOrdered(h.type) && last == 0 && h.type != TSL_HELLO) {
-    return reject(h.request, "the first message is of type " + std::to_string(h.type) + ", not HELLO");
+    return reject(h.request,
+                  "the first message is of type " + std::to_string(h.type) + ", not HELLO");
   }
   if (!textsEnd(m)) {
-    return reject(h.request, "a text without an end in a message of type " + std::to_string(h.type));
+    return reject(h.request,
+                  "a text without an end in a message of type " + std::to_string(h.type));
   }
   return {};
 }
 
-bool isOrdered(std::uint16_t type) { return type != TSL_CANCEL; }
+bool isOrdered(std::uint16_t type) {
+  return type != TSL_CANCEL;
+}
 
 bool isName(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, isNameCharacter);

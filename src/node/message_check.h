@@ -22,8 +22,8 @@ struct Rejection {
 std::optional<Rejection> checkMessage(const tsl_message& message, std::size_t size, bool cut,
                                       std::uint64_t last);
 
-// A cancel may come from a signal handler: it has the number of the acquire that it ends, has no answer of
-// its own, and overtakes what another thread is about to send.
+// A cancel may come from a signal handler: it has the number of the acquire that it ends, has no
+// answer of its own, and overtakes what another thread is about to send.
 bool isOrdered(std::uint16_t type);
 
 // A text of fixed size that ends in NUL inside its bounds (checkMessage has seen to that).

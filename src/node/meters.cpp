@@ -9,14 +9,22 @@ constexpr double kMicro = 1e-6;
 
 const char* nameOf(Residency r) {
   switch (r) {
-    case Residency::Absent: return "absent";
-    case Residency::Resident: return "resident";
-    case Residency::Quiescing: return "quiescing";
-    case Residency::Quiet: return "quiet";
-    case Residency::Saving: return "saving";
-    case Residency::Saved: return "saved";
-    case Residency::Restoring: return "restoring";
-    case Residency::Faulted: return "faulted";
+    case Residency::Absent:
+      return "absent";
+    case Residency::Resident:
+      return "resident";
+    case Residency::Quiescing:
+      return "quiescing";
+    case Residency::Quiet:
+      return "quiet";
+    case Residency::Saving:
+      return "saving";
+    case Residency::Saved:
+      return "saved";
+    case Residency::Restoring:
+      return "restoring";
+    case Residency::Faulted:
+      return "faulted";
   }
   return "faulted";
 }
@@ -27,7 +35,8 @@ Meters::Meters(Metrics& metrics)
     : metrics_(metrics),
       waits_(metrics.histogram("timeslice_node_wait_seconds", "From an acquire to its grant.",
                                secondsBounds())),
-      yields_(metrics.counter("timeslice_node_yields_total", "Slices that participants gave back.")) {}
+      yields_(
+          metrics.counter("timeslice_node_yields_total", "Slices that participants gave back.")) {}
 
 Meters::Verb& Meters::verb(const std::string& name) {
   auto it = verbs_.find(name);
@@ -50,16 +59,20 @@ void Meters::ended(const std::string& name, const Outcome& outcome, std::uint64_
 }
 
 void Meters::overdue(const std::string& name) {
-  metrics_.counter("timeslice_node_overdue_total", "Orders that ran past their deadline.",
-                   {{"order", name}})
+  metrics_
+      .counter("timeslice_node_overdue_total", "Orders that ran past their deadline.",
+               {{"order", name}})
       .add();
 }
 
-void Meters::granted(std::uint64_t waitedUs) { waits_.observe(double(waitedUs) * kMicro); }
+void Meters::granted(std::uint64_t waitedUs) {
+  waits_.observe(double(waitedUs) * kMicro);
+}
 
 void Meters::refused(const char* why) {
-  metrics_.counter("timeslice_node_refusals_total", "Acquires and joins that were refused.",
-                   {{"cause", why}})
+  metrics_
+      .counter("timeslice_node_refusals_total", "Acquires and joins that were refused.",
+               {{"cause", why}})
       .add();
 }
 
@@ -67,7 +80,8 @@ void Meters::setResidencies(const Registry& registry) {
   const std::string name = "timeslice_node_members";
   metrics_.clear(name);
   for (const auto& [id, m] : registry.members()) {
-    metrics_.gauge(name, "Processes with device state.", {{"residency", nameOf(m.residency)}}).add(1);
+    metrics_.gauge(name, "Processes with device state.", {{"residency", nameOf(m.residency)}})
+        .add(1);
   }
 }
 

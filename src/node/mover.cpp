@@ -17,7 +17,9 @@ constexpr int kMaxRounds = 10;
 constexpr auto kFirstPause = 1 * kj::MILLISECONDS;
 constexpr auto kLongestPause = 100 * kj::MILLISECONDS;
 
-std::string processText(const Member& m) { return text(m.process.identity); }
+std::string processText(const Member& m) {
+  return text(m.process.identity);
+}
 
 // The first of several that is no success, else the last.
 Outcome worst(kj::Array<Outcome> outcomes) {
@@ -102,8 +104,9 @@ kj::Promise<BackendOutcome> Mover::run(MemberId id, Residency during, Call call)
       })
       .then([this, id, before](BackendOutcome o) { return finish(id, before, std::move(o)); },
             [this, id, before](kj::Exception&& e) {
-              return finish(id, before, {.code = BackendOutcome::Code::DriverError,
-                                         .detail = e.getDescription().cStr()});
+              return finish(
+                  id, before,
+                  {.code = BackendOutcome::Code::DriverError, .detail = e.getDescription().cStr()});
             });
 }
 
@@ -150,17 +153,17 @@ kj::Promise<Outcome> Mover::sweep(kj::Own<Sweep> s) {
     }
     bool calm = calls.size() == 0;
     auto all = kj::joinPromises(calls.releaseAsArray());
-    return all.then([this, s = kj::mv(s), calm](kj::Array<Outcome> outcomes) mutable
-                    -> kj::Promise<Outcome> {
-      auto outcome = worst(kj::mv(outcomes));
-      if (outcome.ok() && calm) return withMembers(s->job, std::move(outcome));
-      if (outcome.ok() && ++s->round >= kMaxRounds) {
-        outcome = failure(Cause::Overdue, "new processes of the job appeared in " +
-                                              std::to_string(kMaxRounds) + " looks in a row");
-      }
-      if (outcome.ok()) return sweep(kj::mv(s));
-      return sweepBack(s->job, std::move(s->locked), std::move(outcome));
-    });
+    return all.then(
+        [this, s = kj::mv(s), calm](kj::Array<Outcome> outcomes) mutable -> kj::Promise<Outcome> {
+          auto outcome = worst(kj::mv(outcomes));
+          if (outcome.ok() && calm) return withMembers(s->job, std::move(outcome));
+          if (outcome.ok() && ++s->round >= kMaxRounds) {
+            outcome = failure(Cause::Overdue, "new processes of the job appeared in " +
+                                                  std::to_string(kMaxRounds) + " looks in a row");
+          }
+          if (outcome.ok()) return sweep(kj::mv(s));
+          return sweepBack(s->job, std::move(s->locked), std::move(outcome));
+        });
   });
 }
 
@@ -180,8 +183,9 @@ kj::Promise<Outcome> Mover::release(JobName job) {
     if (m->ended) continue;
     if (m->residency == Residency::Quiet) quiet.push_back(m->id);
     if (m->residency == Residency::Saved) {
-      return withMembers(job, failure(Cause::DriverError,
-                                      processText(*m) + " is saved: a job runs whole or not at all"));
+      return withMembers(job,
+                         failure(Cause::DriverError,
+                                 processText(*m) + " is saved: a job runs whole or not at all"));
     }
   }
   return releaseEach(job, std::move(quiet)).then([this, job](Outcome o) {
@@ -215,13 +219,13 @@ kj::Promise<Outcome> Mover::save(JobName job, MemberId member) {
     return withMember(member, {});
   }
   if (m->residency != Residency::Quiet) {
-    return withMember(member, failure(Cause::DriverError, processText(*m) +
-                                                            " is not quiet and cannot be saved"));
+    return withMember(
+        member, failure(Cause::DriverError, processText(*m) + " is not quiet and cannot be saved"));
   }
   auto call = [](SnapshotBackend& b, const Target& t) { return b.save(t, {}); };
   return run(member, Residency::Saving, call)
-      .then([this, job, member, did = "save of " + processText(*m)](BackendOutcome o)
-                -> kj::Promise<Outcome> {
+      .then([this, job, member,
+             did = "save of " + processText(*m)](BackendOutcome o) -> kj::Promise<Outcome> {
         auto outcome = outcomeOf(o, did);
         if (!outcome.ok()) return withMember(member, std::move(outcome));
         return measureSaved(job, member, std::move(outcome));
@@ -250,8 +254,8 @@ Outcome Mover::checkSaved(const JobName& job, MemberId member, Outcome moved,
   parts_.registry.record(*m);
   if (!left || total(*left) > limit) {
     auto need = left ? total(*left) : m->total();
-    auto holds = left ? " still holds " + std::to_string(need) + " bytes on its devices, allowed are " +
-                            std::to_string(limit)
+    auto holds = left ? " still holds " + std::to_string(need) +
+                            " bytes on its devices, allowed are " + std::to_string(limit)
                       : " may still hold its memory: its devices cannot be measured";
     auto out = failure(Cause::NotReleased, processText(*m) + " is saved and" + holds);
     out.need = need;
@@ -336,7 +340,8 @@ kj::Promise<Outcome> Mover::discard(MemberId member) {
   Target target{m->process.identity.pid};
   if (backend->isWeightless()) return outcomeOf(backend->discard(target), "discard");
   return parts_.workers.call<BackendOutcome>([backend, target] { return backend->discard(target); })
-      .then([did = "discard of " + processText(*m)](BackendOutcome o) { return outcomeOf(o, did); });
+      .then(
+          [did = "discard of " + processText(*m)](BackendOutcome o) { return outcomeOf(o, did); });
 }
 
 kj::Promise<void> Mover::adopt(MemberId id) {
@@ -353,7 +358,8 @@ kj::Promise<void> Mover::adopt(MemberId id) {
   }
   return parts_.workers
       .call<TargetState>([backend, process = parts_.watch.held(m->process.identity)] {
-        return process && process->isStill() ? backend->state(process->target()) : TargetState::Gone;
+        return process && process->isStill() ? backend->state(process->target())
+                                             : TargetState::Gone;
       })
       .then([this, id](TargetState state) {
         if (auto* m = parts_.registry.member(id)) {

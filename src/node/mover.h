@@ -55,11 +55,11 @@ public:
   SnapshotBackend* backendOf(const JobName& job) const;
 
   // Resolves to what is left of a process's memory: as soon as it is measured to be no more than
-  // `limit`, or at the deadline; to nothing where one of `devices` cannot be measured by then. The one
-  // thing that is polled, with growing pauses.
+  // `limit`, or at the deadline; to nothing where one of `devices` cannot be measured by then. The
+  // one thing that is polled, with growing pauses.
   kj::Promise<std::optional<DeviceBytes>> untilFreed(Identity process,
-                                                     std::vector<std::uint32_t> devices, Bytes limit,
-                                                     kj::TimePoint deadline);
+                                                     std::vector<std::uint32_t> devices,
+                                                     Bytes limit, kj::TimePoint deadline);
 
 private:
   using Call = std::function<BackendOutcome(SnapshotBackend&, const Target&)>;

@@ -11,7 +11,9 @@ namespace {
 
 constexpr auto kWatchAgain = 1 * kj::SECONDS;
 
-kj::Duration toKj(microseconds d) { return d.count() * kj::MICROSECONDS; }
+kj::Duration toKj(microseconds d) {
+  return d.count() * kj::MICROSECONDS;
+}
 
 std::vector<NamedDevice> namedDevices(const std::vector<GpuInfo>& gpus) {
   std::vector<NamedDevice> out;
@@ -57,12 +59,13 @@ Node::Node(const NodeConfig& config, World world, Records& records)
       watch_(world_.port, [this](const Identity& identity) { processEnded(identity); }),
       roll_(registry_, world_.inventory, world_.workers, world_.log,
             [this](Member& m) { memberChanged(m); }),
-      link_({.node = name_, .master = config.master, .masterUid = world_.masterUid}, world_.network,
-            world_.port.timer(), world_.auth,
-            [this](std::function<void()> call) {
-              return world_.workers.call<bool>([call] { return call(), true; }).ignoreResult();
-            },
-            *this, world_.log),
+      link_(
+          {.node = name_, .master = config.master, .masterUid = world_.masterUid}, world_.network,
+          world_.port.timer(), world_.auth,
+          [this](std::function<void()> call) {
+            return world_.workers.call<bool>([call] { return call(), true; }).ignoreResult();
+          },
+          *this, world_.log),
       mover_(moverParts()),
       clearing_(clearingParts()),
       preparation_(preparationParts()),
@@ -199,9 +202,12 @@ kj::Promise<void> Node::adopt() {
   }
   kj::Vector<kj::Promise<void>> reads;
   for (auto& [id, m] : registry_.members()) {
-    if (m.ended) tasks_.add(clearing_.clear(id));
-    else if (recognize(m.process)) reads.add(mover_.adopt(id));
-    else ended.push_back(m.process.identity);
+    if (m.ended)
+      tasks_.add(clearing_.clear(id));
+    else if (recognize(m.process))
+      reads.add(mover_.adopt(id));
+    else
+      ended.push_back(m.process.identity);
   }
   for (const auto& [name, backend] : world_.backends) reads.add(probe(name, *backend));
   return kj::joinPromises(reads.releaseAsArray())
@@ -293,9 +299,8 @@ void Node::processEnded(const Identity& identity) {
 
 void Node::memberEnded(Member& m) {
   if (m.ended) return;
-  world_.log.info(Line("member-died")
-                      .add("job", text(m.job))
-                      .add("pid", std::int64_t(m.process.identity.pid)));
+  world_.log.info(
+      Line("member-died").add("job", text(m.job)).add("pid", std::int64_t(m.process.identity.pid)));
   m.ended = true;
   registry_.record(m);
   auto id = m.id;

@@ -14,8 +14,12 @@
 namespace ts::node {
 namespace {
 
-std::uint64_t number(OperationId id) { return std::uint64_t(id); }
-std::uint64_t micros(kj::Duration d) { return std::uint64_t(d / kj::MICROSECONDS); }
+std::uint64_t number(OperationId id) {
+  return std::uint64_t(id);
+}
+std::uint64_t micros(kj::Duration d) {
+  return std::uint64_t(d / kj::MICROSECONDS);
+}
 
 }  // namespace
 
@@ -25,19 +29,17 @@ bool Orders::isBusy(const Order& order) const {
   return std::ranges::any_of(running_, [&](const auto& entry) {
     const Order& other = entry.second.order;
     if (!other.moves || other.job != order.job) return false;
-    return order.member == MemberId{} || other.member == MemberId{} ||
-           other.member == order.member;
+    return order.member == MemberId{} || other.member == MemberId{} || other.member == order.member;
   });
 }
 
 Outcome Orders::busy(const Order& order) const {
   for (const auto& [serial, running] : running_) {
     if (running.order.job != order.job) continue;
-    auto outcome = refusal(Cause::Busy, std::string(running.order.verb) + " " + text(order.job) +
-                                            " runs since " +
-                                            std::to_string(micros(parts_.timer.now() - running.since)) +
-                                            " us, as operation " +
-                                            std::to_string(number(running.order.operation)));
+    auto outcome = refusal(
+        Cause::Busy, std::string(running.order.verb) + " " + text(order.job) + " runs since " +
+                         std::to_string(micros(parts_.timer.now() - running.since)) +
+                         " us, as operation " + std::to_string(number(running.order.operation)));
     outcome.need = number(running.order.operation);
     return outcome;
   }
@@ -82,7 +84,8 @@ kj::Promise<Outcome> Orders::obey(Order order, Run run) {
   return start(std::move(order), std::move(run));
 }
 
-// Who enters a running slice is let in by a grant of its own, which may come on the heels of the first.
+// Who enters a running slice is let in by a grant of its own, which may come on the heels of the
+// first.
 kj::Maybe<kj::Promise<Outcome>> Orders::grantBefore(const Order& order) {
   auto isGrant = [](const Order& o) { return std::string_view(o.verb) == "grant"; };
   if (!isGrant(order)) return nullptr;
@@ -103,9 +106,8 @@ Orders::Running* Orders::find(const Order& order) {
 kj::Promise<Outcome> Orders::start(Order order, Run run) {
   parts_.fence.admit(order.job, order.operation);
   if (parts_.log.enabled(Level::Debug)) {
-    parts_.log.debug(Line(order.verb)
-                         .add("job", text(order.job))
-                         .add("operation", number(order.operation)));
+    parts_.log.debug(
+        Line(order.verb).add("job", text(order.job)).add("operation", number(order.operation)));
   }
   auto serial = ++serial_;
   auto& running = running_[serial];
@@ -117,15 +119,14 @@ kj::Promise<Outcome> Orders::start(Order order, Run run) {
   auto work = parts_.delay > 0 * kj::SECONDS
                   ? parts_.timer.afterDelay(parts_.delay).then(std::move(run))
                   : kj::evalNow(run);
-  auto done = work.catch_([](kj::Exception&& e) {
-                    return Outcome{.code = Outcome::Code::Failed,
-                                   .cause = Cause::DriverError,
-                                   .detail = sentenceOf(e)};
-                  })
-                  .then([this, serial](Outcome outcome) {
-                    return ended(serial, std::move(outcome));
-                  })
-                  .fork();
+  auto done =
+      work.catch_([](kj::Exception&& e) {
+            return Outcome{.code = Outcome::Code::Failed,
+                           .cause = Cause::DriverError,
+                           .detail = sentenceOf(e)};
+          })
+          .then([this, serial](Outcome outcome) { return ended(serial, std::move(outcome)); })
+          .fork();
   // Goes on when the caller's connection breaks: nothing that moves state is abandoned.
   tasks_.add(done.addBranch().ignoreResult());
   auto answer = isWatched ? done.addBranch().exclusiveJoin(kj::mv(late)) : done.addBranch();
@@ -151,7 +152,8 @@ Outcome Orders::ended(std::uint64_t serial, Outcome outcome) {
     if (!outcome.ok()) line.add("why", sentenceFor(outcome));
     well ? parts_.log.debug(line) : parts_.log.warning(line);
   }
-  // Who waits for either, the end or the limit, gets this; dropping it unfulfilled would win the race.
+  // Who waits for either, the end or the limit, gets this; dropping it unfulfilled would win the
+  // race.
   if (r.late) r.late->fulfill(Outcome(outcome));
   // Whoever lost its connection meanwhile repeats the order and is answered from the record.
   if (isOurs && r.owed == session_) tellFinished(id, outcome);
@@ -176,7 +178,8 @@ void Orders::tellFinished(OperationId id, const Outcome& outcome) {
   });
 }
 
-// Nothing is killed in mid-call: past its deadline the order is answered, and awaited in the background.
+// Nothing is killed in mid-call: past its deadline the order is answered, and awaited in the
+// background.
 kj::Promise<Outcome> Orders::watch(std::uint64_t serial) {
   auto& running = running_.at(serial);
   auto paf = kj::newPromiseAndFulfiller<Outcome>();
@@ -266,8 +269,8 @@ kj::Promise<Outcome> Orders::kill(JobName job, std::string why) {
   return before.then([this, job, why] { return signalAll(job, why); });
 }
 
-// On some drivers the death of a process that was restored takes the machine down, unless its state is
-// off the device first.
+// On some drivers the death of a process that was restored takes the machine down, unless its state
+// is off the device first.
 kj::Promise<void> Orders::clearBeforeKill(JobName job) {
   auto resting = parts_.mover.quiesce(job, kClearingQuiesce);
   return atMost(kClearingQuiesce * 3 / 2, kj::mv(resting)).then([this, job] {

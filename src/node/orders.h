@@ -41,7 +41,7 @@ public:
     kj::Duration saveDeadline = 120 * kj::SECONDS;
     kj::Duration restoreDeadline = 120 * kj::SECONDS;
     kj::Duration callLimit = 30 * kj::SECONDS;  // for what moves nothing and still asks the driver
-    kj::Duration delay = 0 * kj::SECONDS;  // bench only
+    kj::Duration delay = 0 * kj::SECONDS;       // bench only
     bool saveBeforeKill = true;
     std::function<int(int pidfd, int number)> signal = signalPidfd;  // 0 or errno
   };

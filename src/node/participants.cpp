@@ -87,8 +87,8 @@ void Participants::joinAgain(Connection& from, std::uint64_t request, const Join
     seat.joining = request;
     return;
   }
-  parts_.log.info(Line("rejoin").add("job", text(p.job)).add(
-      "pid", std::int64_t(p.process.identity.pid)));
+  parts_.log.info(
+      Line("rejoin").add("job", text(p.job)).add("pid", std::int64_t(p.process.identity.pid)));
   from.reply(request, sliceReply(p.entered.value_or(Epoch{})));
   if (seat.asked && p.entered) askToYield(p.job, *p.entered);
 }
@@ -101,8 +101,8 @@ void Participants::joinAnew(Connection& from, std::uint64_t request, const JoinR
                            .add("uid", std::int64_t(what.spec.uid)));
     return from.reply(request, TSL_PERMISSION,
                       "job " + text(what.spec.key) + " belongs to uid " +
-                          std::to_string(job->spec.uid) + ", uid " +
-                          std::to_string(what.spec.uid) + " may not join it");
+                          std::to_string(job->spec.uid) + ", uid " + std::to_string(what.spec.uid) +
+                          " may not join it");
   }
   auto why = job ? conflict(what.spec, job->spec) : "";
   if (!why.empty()) return from.reply(request, TSL_INVALID, why);
@@ -179,10 +179,10 @@ Participant* Participants::at(const Connection& from, std::uint64_t request) {
   auto it = sitting_.find(from.id());
   auto* p = it == sitting_.end() ? nullptr : registry_.participant(it->second);
   if (p && p->joined) return p;
-  const_cast<Connection&>(from).reply(
-      request, TSL_NOT_JOINED,
-      "process " + std::to_string(from.peer().process.identity.pid) +
-          " has not joined on this connection: join first");
+  const_cast<Connection&>(from).reply(request, TSL_NOT_JOINED,
+                                      "process " +
+                                          std::to_string(from.peer().process.identity.pid) +
+                                          " has not joined on this connection: join first");
   return nullptr;
 }
 
@@ -191,8 +191,8 @@ void Participants::leave(Connection& from, std::uint64_t request) {
   if (!p) return;
   if (p->wait) giveUp(p->id, p->wait->request, TSL_CANCELLED, "this process left");
   if (p->entered) giveBack(*p, *p->entered);
-  parts_.log.info(Line("leave").add("job", text(p->job)).add(
-      "pid", std::int64_t(p->process.identity.pid)));
+  parts_.log.info(
+      Line("leave").add("job", text(p->job)).add("pid", std::int64_t(p->process.identity.pid)));
   from.reply(request, TSL_OK, "");
   depart(*p, false);
 }
@@ -208,18 +208,17 @@ void Participants::closed(Connection& connection) {
   seat.joining = seat.waiting = 0;
   auto* p = registry_.participant(id);
   if (!p || !p->wait) return;
-  // It may come back and go on waiting. If it does not, nobody shall hold a turn that nobody knows of.
-  startTimer(id, parts_.reconnectGrace, [this, id, request = p->wait->request] {
-    giveUp(id, request, TSL_CANCELLED, "");
-  });
+  // It may come back and go on waiting. If it does not, nobody shall hold a turn that nobody knows
+  // of.
+  startTimer(id, parts_.reconnectGrace,
+             [this, id, request = p->wait->request] { giveUp(id, request, TSL_CANCELLED, ""); });
 }
 
 void Participants::processEnded(const Identity& identity) {
   auto* p = registry_.participantOf(identity);
   if (!p) return;
-  parts_.log.info(Line("participant-died")
-                      .add("job", text(p->job))
-                      .add("pid", std::int64_t(identity.pid)));
+  parts_.log.info(
+      Line("participant-died").add("job", text(p->job)).add("pid", std::int64_t(identity.pid)));
   depart(*p, true);
 }
 

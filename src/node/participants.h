@@ -1,5 +1,5 @@
-// Participants and their slices: joins, acquires, yields and what becomes of them when a connection,
-// a process or the master goes away. Every request is answered once.
+// Participants and their slices: joins, acquires, yields and what becomes of them when a
+// connection, a process or the master goes away. Every request is answered once.
 #pragma once
 
 #include <kj/async.h>
@@ -141,7 +141,7 @@ private:
   std::map<ParticipantId, Seat> seats_;
   std::map<ConnectionId, ParticipantId> sitting_;
   std::map<RequestId, ParticipantId> waiting_;
-  std::vector<Pending> pending_;                  // joins until it is known whether there is a master
+  std::vector<Pending> pending_;  // joins until it is known whether there is a master
   kj::TaskSet tasks_;
 };
 

@@ -8,8 +8,8 @@ namespace {
 constexpr int kLongestChain = 256;  // what is read while processes come and go may loop
 
 const Root* rootOf(const Identity& identity, const std::vector<Root>& roots) {
-  auto it = std::ranges::find_if(
-      roots, [&](const Root& r) { return r.process.identity == identity; });
+  auto it =
+      std::ranges::find_if(roots, [&](const Root& r) { return r.process.identity == identity; });
   return it == roots.end() ? nullptr : &*it;
 }
 

@@ -17,9 +17,9 @@ struct Root {
 };
 using FindProcess = std::function<std::optional<Process>(pid_t)>;
 
-// The nearest ancestor that is a root decides. Whoever lost its parents belongs to the one job whose
-// roots share its session, or else its cgroup, under the same uid; if several do, to none: rather a
-// stranger than the wrong job.
+// The nearest ancestor that is a root decides. Whoever lost its parents belongs to the one job
+// whose roots share its session, or else its cgroup, under the same uid; if several do, to none:
+// rather a stranger than the wrong job.
 std::optional<JobName> jobOf(const Process& process, const std::vector<Root>& roots,
                              const FindProcess& find);
 

@@ -125,7 +125,8 @@ Outcome Preparation::book(const JobName& waiter, const std::vector<MemberId>& ou
   auto verdict = parts_.bookings.book(waiter, needOf(outgoing, incoming),
                                       parts_.registry.savedBytes(), findings.limits, free);
   if (verdict.ok) return {};
-  auto out = refusal(verdict.device ? Cause::NoDeviceMemory : Cause::NoHostMemory, lacks(verdict, scan));
+  auto out =
+      refusal(verdict.device ? Cause::NoDeviceMemory : Cause::NoHostMemory, lacks(verdict, scan));
   out.need = verdict.need;
   out.free = verdict.free;
   return out;

@@ -1,5 +1,5 @@
-// The first step of a switch: is everything there that it will need? Books it, or says no and changes
-// nothing.
+// The first step of a switch: is everything there that it will need? Books it, or says no and
+// changes nothing.
 #pragma once
 
 #include <string>
@@ -46,8 +46,7 @@ private:
                        const std::vector<MemberId>& incoming);
   bool isWeightless(const std::vector<MemberId>& members);
   Outcome book(const JobName& waiter, const std::vector<MemberId>& outgoing,
-               const std::vector<MemberId>& incoming, const Findings& findings,
-               const Scan& scan);
+               const std::vector<MemberId>& incoming, const Findings& findings, const Scan& scan);
   Need needOf(const std::vector<MemberId>& outgoing, const std::vector<MemberId>& incoming);
 
   Parts parts_;

@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::size_t kLongestClaim = 8192;
 
-std::string quoted(std::string_view text) { return "\"" + printable(text) + "\""; }
+std::string quoted(std::string_view text) {
+  return "\"" + printable(text) + "\"";
+}
 
 // Why it cannot be one, or nothing.
 std::string nameProblem(const char* what, std::string_view name) {
@@ -30,24 +32,34 @@ void Reception::received(Connection& from, const tsl_message& m, pid_t speaker) 
                           std::to_string(peer) + ": join anew after a fork");
   }
   switch (m.header.type) {
-    case TSL_HELLO: return hello(from, m);
+    case TSL_HELLO:
+      return hello(from, m);
     case TSL_CLAIM: {
       auto& claim = claims_[from.id()];
       claim += textOf(m.u.claim.devices).substr(0, kLongestClaim + 1 - claim.size());
       return;
     }
-    case TSL_JOIN: return join(from, request, m.u.join);
-    case TSL_ACQUIRE: return parts_.participants.acquire(from, request, m.u.acquire);
-    case TSL_CANCEL: return parts_.participants.cancel(from, m.u.cancel.target);
+    case TSL_JOIN:
+      return join(from, request, m.u.join);
+    case TSL_ACQUIRE:
+      return parts_.participants.acquire(from, request, m.u.acquire);
+    case TSL_CANCEL:
+      return parts_.participants.cancel(from, m.u.cancel.target);
     case TSL_YIELD:
       return parts_.participants.yield(from, request,
                                        {m.u.yield.epoch_generation, m.u.yield.epoch_counter});
-    case TSL_LEAVE: return parts_.participants.leave(from, request);
-    case TSL_STATUS: return status(from, request);
-    case TSL_SNAPSHOT: return parts_.byPid.snapshot(from, request, m.u.pid);
-    case TSL_RESTORE: return parts_.byPid.restore(from, request, m.u.pid);
-    case TSL_DOCTOR: return parts_.doctor(from.id(), request);
-    default: return;  // checkMessage() lets no other through
+    case TSL_LEAVE:
+      return parts_.participants.leave(from, request);
+    case TSL_STATUS:
+      return status(from, request);
+    case TSL_SNAPSHOT:
+      return parts_.byPid.snapshot(from, request, m.u.pid);
+    case TSL_RESTORE:
+      return parts_.byPid.restore(from, request, m.u.pid);
+    case TSL_DOCTOR:
+      return parts_.doctor(from.id(), request);
+    default:
+      return;  // checkMessage() lets no other through
   }
 }
 
@@ -86,9 +98,9 @@ void Reception::join(Connection& from, std::uint64_t request, const tsl_join& wh
     if (!problem.empty()) return from.reply(request, TSL_INVALID, problem);
   }
   if (spec.gang > TSL_MOST_IN_GANG || what.on_broken > 1) {
-    return from.reply(request, TSL_INVALID, "gang " + std::to_string(spec.gang) + ", on_broken " +
-                                                std::to_string(what.on_broken) +
-                                                ": out of their ranges");
+    return from.reply(request, TSL_INVALID,
+                      "gang " + std::to_string(spec.gang) + ", on_broken " +
+                          std::to_string(what.on_broken) + ": out of their ranges");
   }
   if (claimText.size() > kLongestClaim) {
     return from.reply(request, TSL_INVALID,
@@ -134,7 +146,10 @@ void Reception::status(Connection& from, std::uint64_t request) {
       r.epoch_counter = p->entered->counter;
     }
     words = "job " + text(p->job) + ", " +
-           (p->entered ? "in a slice" : p->wait ? "waiting" : "idle") + "; " + words;
+            (p->entered ? "in a slice"
+             : p->wait  ? "waiting"
+                        : "idle") +
+            "; " + words;
   }
   std::memcpy(r.detail, words.data(), std::min(words.size(), sizeof(r.detail) - 1));
   from.reply(request, r);

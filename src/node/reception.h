@@ -20,7 +20,7 @@ public:
     std::vector<NamedDevice> devices;
     std::map<std::string, std::string> backends;  // that a job may join with, or why it cannot
     std::string defaultBackend;
-    std::function<std::string()> status;  // a few words
+    std::function<std::string()> status;                              // a few words
     std::function<void(ConnectionId, std::uint64_t request)> doctor;  // answers later, at length
   };
   explicit Reception(Parts parts) : parts_(std::move(parts)) {}

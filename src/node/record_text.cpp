@@ -24,7 +24,9 @@ public:
   }
   Fields& put(std::uint64_t value) { return put(std::to_string(value)); }
   Fields& put(const JobName& job) { return put(job.group).put(job.name); }
-  Fields& put(const Epoch& epoch) { return put(std::uint64_t(epoch.generation)).put(epoch.counter); }
+  Fields& put(const Epoch& epoch) {
+    return put(std::uint64_t(epoch.generation)).put(epoch.counter);
+  }
   Fields& put(const std::optional<Epoch>& epoch) { return put(epoch.value_or(Epoch{})); }
   Fields& put(const Identity& who) { return put(std::uint64_t(who.pid)).put(who.startTime); }
   Fields& put(const Process& p) { return put(p.identity); }
@@ -193,7 +195,9 @@ Member decodeMember(const std::string& text) {
   return m;
 }
 
-std::string encode(const Grant& g) { return Fields().put(g.epoch).put(g.devices).out(); }
+std::string encode(const Grant& g) {
+  return Fields().put(g.epoch).put(g.devices).out();
+}
 
 Grant decodeGrant(const std::string& text) {
   Fields in(text);
@@ -228,6 +232,8 @@ std::string encode(const std::set<std::string>& nodes) {
   return out.out();
 }
 
-std::set<std::string> decodeNodes(const std::string& text) { return Fields(text).words(); }
+std::set<std::string> decodeNodes(const std::string& text) {
+  return Fields(text).words();
+}
 
 }  // namespace ts::node

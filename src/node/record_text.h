@@ -1,5 +1,5 @@
-// Values as one line of text and back, for the journal: fields in a fixed order. What does not decode
-// throws std::invalid_argument. Pure.
+// Values as one line of text and back, for the journal: fields in a fixed order. What does not
+// decode throws std::invalid_argument. Pure.
 #pragma once
 
 #include <string>

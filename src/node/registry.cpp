@@ -13,17 +13,27 @@ namespace {
 
 constexpr std::uint64_t kIdsAtOnce = 4096;  // reserved by one record
 
-std::string jobRecord(const JobName& job) { return "job/" + text(job); }
-std::string grantRecord(const JobName& job) { return "grant/" + text(job); }
-std::string nodesRecord(const JobName& job) { return "nodes/" + text(job); }
+std::string jobRecord(const JobName& job) {
+  return "job/" + text(job);
+}
+std::string grantRecord(const JobName& job) {
+  return "grant/" + text(job);
+}
+std::string nodesRecord(const JobName& job) {
+  return "nodes/" + text(job);
+}
 std::string participantRecord(ParticipantId id) {
   return "participant/" + std::to_string(std::uint64_t(id));
 }
-std::string memberRecord(MemberId id) { return "member/" + std::to_string(std::uint64_t(id)); }
+std::string memberRecord(MemberId id) {
+  return "member/" + std::to_string(std::uint64_t(id));
+}
 std::string byHandRecord(const Identity& process) {
   return "by-hand/" + std::to_string(process.pid) + "/" + std::to_string(process.startTime);
 }
-std::string epochRecord(std::uint32_t device) { return "epoch/" + std::to_string(device); }
+std::string epochRecord(std::uint32_t device) {
+  return "epoch/" + std::to_string(device);
+}
 
 // Of what follows the kind in a record's name.
 JobName jobIn(const std::string& rest) {
@@ -49,7 +59,9 @@ DeviceBytes Member::needed() const {
   return out;
 }
 
-Registry::Registry(Records& records) : records_(records) { load(); }
+Registry::Registry(Records& records) : records_(records) {
+  load();
+}
 
 // A record of a job that is not there can be of no use.
 Job& Registry::known(const JobName& name) {
@@ -198,7 +210,9 @@ void Registry::record(const Participant& p) {
   records_.put(participantRecord(p.id), encode(p));
 }
 
-void Registry::record(const Member& m) { records_.put(memberRecord(m.id), encode(m)); }
+void Registry::record(const Member& m) {
+  records_.put(memberRecord(m.id), encode(m));
+}
 
 const JobName* Registry::grantedTo(std::uint32_t device) const {
   auto it = granted_.find(device);

@@ -43,7 +43,7 @@ struct Participant {
   std::optional<Epoch> untold;   // a yield that the master has not confirmed
   bool departed = false;         // left or died; stays until the master has been told
   bool died = false;
-  std::optional<Wait> wait;      // not kept: the caller asks again
+  std::optional<Wait> wait;  // not kept: the caller asks again
 };
 
 struct Member {
@@ -53,7 +53,7 @@ struct Member {
   Residency residency = Residency::Absent;
   DeviceBytes bytes;    // on each device when resident, in the snapshot when saved
   DeviceBytes residue;  // that stays while it is saved
-  bool ended = false;       // it died; its memory may still be held
+  bool ended = false;   // it died; its memory may still be held
   Bytes total() const;
   DeviceBytes needed() const;  // to restore it: what is in the snapshot, less what stayed
 };

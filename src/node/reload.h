@@ -8,8 +8,8 @@
 
 namespace ts::node {
 
-// False, with a line per mistake in the log: `config` is as before. What needs a restart is left as it
-// is and named.
+// False, with a line per mistake in the log: `config` is as before. What needs a restart is left as
+// it is and named.
 bool reload(NodeConfig& config, const std::string& path, Log& log);
 
 }  // namespace ts::node

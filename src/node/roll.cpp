@@ -22,7 +22,8 @@ bool Roll::needsLook(const JobName& job) {
 kj::Promise<Scan> Roll::look() {
   std::vector<std::uint32_t> indices;
   for (const auto& d : devices_) indices.push_back(d.index);
-  return workers_.call<Scan>([&inventory = inventory_, indices] { return scan(inventory, indices); })
+  return workers_
+      .call<Scan>([&inventory = inventory_, indices] { return scan(inventory, indices); })
       .then([this](Scan seen) {
         applyScan(registry_, seen, changed_);
         return seen;
@@ -35,7 +36,9 @@ kj::Promise<void> Roll::call(const JobName& job) {
   return kj::READY_NOW;
 }
 
-void Roll::joined(const JobName& job) { applyParticipants(registry_, job, changed_); }
+void Roll::joined(const JobName& job) {
+  applyParticipants(registry_, job, changed_);
+}
 
 void Roll::then(const JobName& job, std::function<void()> next) {
   auto it = queues_.find(job);

@@ -6,8 +6,12 @@ namespace ts::node {
 namespace {
 
 // Sums that cannot wrap: too much stays too much.
-Bytes plus(Bytes a, Bytes b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
-Bytes minus(Bytes a, Bytes b) { return a > b ? a - b : 0; }
+Bytes plus(Bytes a, Bytes b) {
+  return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+Bytes minus(Bytes a, Bytes b) {
+  return a > b ? a - b : 0;
+}
 
 bool bounds(const HostLimit& limit, const JobName& job) {
   return limit.jobs.empty() || std::ranges::find(limit.jobs, job) != limit.jobs.end();
@@ -41,7 +45,9 @@ Bytes Bookings::booked(const HostLimit& limit) const {
   return sum;
 }
 
-Bytes Bookings::hostBooked() const { return booked({}); }
+Bytes Bookings::hostBooked() const {
+  return booked({});
+}
 
 // What other switches will take from a device beyond what they free there.
 Bytes Bookings::promised(std::uint32_t device) const {

@@ -41,12 +41,11 @@ public:
     bool device = false;  // what lacks: device memory, else host memory
     Bytes need = 0;
     Bytes free = 0;
-    std::string what;  // the limit that says no
+    std::string what;                         // the limit that says no
     std::optional<std::uint32_t> unmeasured;  // a device of which nobody knows what is free
   };
-  // Books for `waiter`, or changes nothing. `kept`: bytes of all snapshots now. `free`: by device, as
-  // measured; a device that is not in it could not be measured and has
-  // no room.
+  // Books for `waiter`, or changes nothing. `kept`: bytes of all snapshots now. `free`: by device,
+  // as measured; a device that is not in it could not be measured and has no room.
   Verdict book(const JobName& waiter, const Need& need, Bytes kept,
                const std::vector<HostLimit>& limits, const DeviceBytes& free);
   // What has been saved or restored is seen by measuring, and need not be promised any more.

@@ -17,8 +17,10 @@ void readDevice(Inventory& inventory, std::uint32_t device, Scan& out, Users& us
   if (!processes) return;
   out.measured.push_back(device);
   for (const auto& p : *processes) {
-    if (!p.bytes) users[p.pid].unmeasured.insert(device);
-    else if (*p.bytes > 0) users[p.pid].bytes[device] += *p.bytes;
+    if (!p.bytes)
+      users[p.pid].unmeasured.insert(device);
+    else if (*p.bytes > 0)
+      users[p.pid].bytes[device] += *p.bytes;
   }
 }
 
@@ -38,7 +40,8 @@ bool Scan::isMeasured(std::uint32_t device) const {
   return std::ranges::find(measured, device) != measured.end();
 }
 
-// One that had ended when we looked is whom we ask for: its number cannot have had a new owner then.
+// One that had ended when we looked is whom we ask for: its number cannot have had a new owner
+// then.
 const Seen* Scan::find(const Identity& who) const {
   auto it = std::ranges::find_if(users, [&](const Seen& s) {
     const auto& seen = s.process.identity;

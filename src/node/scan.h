@@ -14,8 +14,8 @@
 namespace ts::node {
 
 struct Seen {
-  Process process;  // no start time: it had ended when we looked, and its memory is still held
-  DeviceBytes bytes;                  // on each device where it has some
+  Process process;    // no start time: it had ended when we looked, and its memory is still held
+  DeviceBytes bytes;  // on each device where it has some
   std::set<std::uint32_t> unmeasured;  // that it uses, and the driver does not say how much
 };
 
@@ -29,7 +29,8 @@ struct Scan {
 
   bool isMeasured(std::uint32_t device) const;
   const Seen* find(const Identity& who) const;
-  // What it has on all devices. Nothing when one of `devices` could not be measured, or one where it is.
+  // What it has on all devices. Nothing when one of `devices` could not be measured, or one where
+  // it is.
   std::optional<DeviceBytes> bytesOf(const Identity& who,
                                      const std::vector<std::uint32_t>& devices) const;
   // "device 3 cannot be measured: …"

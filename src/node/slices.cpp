@@ -133,7 +133,8 @@ void Participants::startTimer(ParticipantId id, kj::Duration delay, std::functio
 void Participants::cancel(Connection& from, std::uint64_t target) {
   auto it = sitting_.find(from.id());
   auto* p = it == sitting_.end() ? nullptr : registry_.participant(it->second);
-  if (!p || !p->wait || seats_[p->id].waiting != target) return;  // the answer is on its way already
+  if (!p || !p->wait || seats_[p->id].waiting != target)
+    return;  // the answer is on its way already
   giveUp(p->id, p->wait->request, TSL_CANCELLED, "");
 }
 
@@ -166,8 +167,8 @@ void Participants::endWait(Participant& p, bool withdraw) {
 void Participants::granted(const GrantOrder& order) {
   for (auto request : order.requests) {
     auto waiting = waiting_.find(request);
-    // Else it gave up, or ended, while the grant was on its way. The master is told and takes the turn
-    // back; also when the caller asks again, for that is another request.
+    // Else it gave up, or ended, while the grant was on its way. The master is told and takes the
+    // turn back; also when the caller asks again, for that is another request.
     if (waiting != waiting_.end()) enter(*registry_.participant(waiting->second), order);
   }
 }

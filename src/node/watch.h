@@ -17,8 +17,8 @@ public:
       : port_(port), ended_(std::move(ended)) {}
   KJ_DISALLOW_COPY(Watch);
 
-  // Told once, later; watching twice is watching once. False when it has ended already, or its number
-  // has been given to another: then nothing will be told. Throws when no descriptor is left.
+  // Told once, later; watching twice is watching once. False when it has ended already, or its
+  // number has been given to another: then nothing will be told. Throws when no descriptor is left.
   bool add(const Identity& identity);
   // For signals and calls to exactly this process. Nothing: it is not watched, or has ended.
   std::optional<HeldProcess> held(const Identity& identity) const;

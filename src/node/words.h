@@ -9,9 +9,9 @@
 namespace ts::node {
 
 using ts::text;
-std::string text(const JobName& job);    // "rl/a"
-std::string text(const Epoch& epoch);    // "3.17": generation and counter
-std::string text(const Identity& who);   // "pid 17"
+std::string text(const JobName& job);   // "rl/a"
+std::string text(const Epoch& epoch);   // "3.17": generation and counter
+std::string text(const Identity& who);  // "pid 17"
 
 // The answer is no, and nothing has changed.
 Outcome refusal(Cause cause, std::string detail);

@@ -38,9 +38,8 @@ kj::Promise<size_t> FdStream::readSome(kj::byte* to, size_t min, size_t max, siz
   while (true) {
     ssize_t n = readable_ && !drained_ ? readOnce(to, max) : -1;
     if (n < 0) {
-      return whenReadable().then([this, to, min, max, done] {
-        return readSome(to, min, max, done);
-      });
+      return whenReadable().then(
+          [this, to, min, max, done] { return readSome(to, min, max, done); });
     }
     if (n == 0) return done;  // EOF
     done += size_t(n);
@@ -65,8 +64,8 @@ ssize_t FdStream::readOnce(kj::byte* to, size_t max) {
   return ssize_t(own);
 }
 
-// The edge may have told of the stream's end together with its last bytes, and libevent does not say
-// so: before the loop sleeps, one look decides whether to wait for the next edge.
+// The edge may have told of the stream's end together with its last bytes, and libevent does not
+// say so: before the loop sleeps, one look decides whether to wait for the next edge.
 bool FdStream::settle() {
   if (!drained_) return false;
   drained_ = false;
@@ -106,7 +105,9 @@ void FdStream::onReadable(int, short, void* self) {
   });
 }
 
-void FdStream::abortRead() { KJ_SYSCALL(::shutdown(fd_.get(), SHUT_RD)); }
+void FdStream::abortRead() {
+  KJ_SYSCALL(::shutdown(fd_.get(), SHUT_RD));
+}
 
 // --- writing -----------------------------------------------------------------------------------
 
@@ -117,7 +118,9 @@ kj::Promise<void> FdStream::write(const void* buffer, size_t size) {
 }
 
 kj::Promise<void> FdStream::write(Pieces pieces) {
-  KJ_IF_MAYBE (e, broken_) { return kj::cp(*e); }
+  KJ_IF_MAYBE (e, broken_) {
+    return kj::cp(*e);
+  }
   size_t size = 0;
   for (auto& piece : pieces) size += piece.size();
   if (size == 0) return kj::READY_NOW;
@@ -130,7 +133,9 @@ kj::Promise<void> FdStream::write(Pieces pieces) {
 }
 
 kj::Promise<void> FdStream::writeAll(kj::ArrayPtr<const kj::byte> first, Pieces rest) {
-  KJ_IF_MAYBE (e, broken_) { return kj::cp(*e); }
+  KJ_IF_MAYBE (e, broken_) {
+    return kj::cp(*e);
+  }
   if (!outbox_.empty()) {
     if (!blocked_) flush();
     if (!outbox_.empty()) {
@@ -193,8 +198,8 @@ bool FdStream::flush() {
   if (!outbox_.empty()) {
     blocked_ = true;
     if (writeEvent_ == nullptr) {
-      writeEvent_.reset(event_new(port_.base(), fd_.get(), EV_WRITE | EV_ET, &FdStream::onWritable,
-                                  this));
+      writeEvent_.reset(
+          event_new(port_.base(), fd_.get(), EV_WRITE | EV_ET, &FdStream::onWritable, this));
     }
     KJ_REQUIRE(writeEvent_ != nullptr && event_add(writeEvent_.get(), nullptr) == 0,
                "cannot wait for room to write", fd_.get());
@@ -214,7 +219,9 @@ kj::Promise<void> FdStream::whenFlushed() {
   return kj::mv(paf.promise);
 }
 
-kj::Promise<void> FdStream::whenWritable() { return port_.whenReady(fd_.get(), EV_WRITE | EV_ET); }
+kj::Promise<void> FdStream::whenWritable() {
+  return port_.whenReady(fd_.get(), EV_WRITE | EV_ET);
+}
 
 void FdStream::onWritable(int, short, void* self) {
   auto& stream = *static_cast<FdStream*>(self);
@@ -238,7 +245,9 @@ void FdStream::finishShutdown() {
 // --- the rest ----------------------------------------------------------------------------------
 
 kj::Promise<void> FdStream::whenWriteDisconnected() {
-  KJ_IF_MAYBE (known, disconnected_) { return known->addBranch(); }
+  KJ_IF_MAYBE (known, disconnected_) {
+    return known->addBranch();
+  }
   auto paf = kj::newPromiseAndFulfiller<void>();
   disconnect_ = kj::mv(paf.fulfiller);
   auto fork = paf.promise.fork();

@@ -12,8 +12,8 @@
 namespace ts {
 
 // Per message one read and one write, and no epoll_ctl(): readiness is registered once,
-// edge-triggered; a small read takes what follows along into a buffer; small writes of one turn leave
-// together before the loop sleeps; only then does a drained stream look whether it really is.
+// edge-triggered; a small read takes what follows along into a buffer; small writes of one turn
+// leave together before the loop sleeps; only then does a drained stream look whether it really is.
 class FdStream final : public kj::AsyncIoStream, private Flushable {
 public:
   FdStream(LibeventPort& port, int fd, kj::uint flags);
@@ -59,7 +59,7 @@ private:
   LibeventPort& port_;
   OwnedFd fd_;
 
-  OwnEvent readEvent_;  // made when a read first has to wait
+  OwnEvent readEvent_;    // made when a read first has to wait
   bool readable_ = true;  // until a read says otherwise
   bool drained_ = false;  // the last read was short: probably, but not surely, there is no more
   kj::Own<kj::PromiseFulfiller<void>> reader_;

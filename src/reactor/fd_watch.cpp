@@ -17,7 +17,9 @@ void FdWatch::fired(evutil_socket_t, short, void* self) {
   watch.port_.guard([&] { watch.onReady_(); });
 }
 
-void FdWatch::pause() { event_del(event_.get()); }
+void FdWatch::pause() {
+  event_del(event_.get());
+}
 
 void FdWatch::resume() {
   KJ_REQUIRE(event_add(event_.get(), nullptr) == 0, "event_add failed", event_get_fd(event_.get()));

@@ -15,7 +15,8 @@ constexpr kj::uint kNewFd = kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP |
                             kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC |
                             kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK;
 
-// A request must not wait for the acknowledgement of the one before. What is no TCP socket needs nothing.
+// A request must not wait for the acknowledgement of the one before. What is no TCP socket needs
+// nothing.
 void sendAtOnce(int fd) {
   int family = AF_UNSPEC;
   socklen_t size = sizeof family;

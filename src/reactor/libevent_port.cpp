@@ -57,11 +57,11 @@ LibeventPort::LibeventPort(event_base* base)
   KJ_SYSCALL(fd = ::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   timerFd_ = kj::AutoCloseFd(fd);
   wakeEvent_ = watchEdge(
-      base_, wakeFd_, [](int, short, void* self) { static_cast<LibeventPort*>(self)->woken_ = true; },
-      this);
+      base_, wakeFd_,
+      [](int, short, void* self) { static_cast<LibeventPort*>(self)->woken_ = true; }, this);
   timerEvent_ = watchEdge(
-      base_, timerFd_, [](int, short, void* self) { static_cast<LibeventPort*>(self)->armed_.reset(); },
-      this);
+      base_, timerFd_,
+      [](int, short, void* self) { static_cast<LibeventPort*>(self)->armed_.reset(); }, this);
 }
 
 LibeventPort::~LibeventPort() noexcept(false) = default;

@@ -25,8 +25,8 @@ using OwnEventBase = std::unique_ptr<event_base, EventBaseFree>;
 // A base for one thread, on epoll. Make it after daemonising: it does not survive fork().
 OwnEventBase newEventBase();
 
-// Something that waits with system calls until the loop has nothing else to do: what is written in one
-// turn then leaves at once, and whoever waits for it does not wait for what can be done later.
+// Something that waits with system calls until the loop has nothing else to do: what is written in
+// one turn then leaves at once, and whoever waits for it does not wait for what can be done later.
 class Flushable {
 public:
   // Sends. True when a promise was fulfilled on the way: the loop must not sleep yet.
@@ -61,14 +61,17 @@ public:
   kj::Timer& timer() { return timer_; }
 
   // Resolves once when fd is ready for `what` (EV_READ or EV_WRITE). Level-triggered, so there is
-  // no lost-edge hazard; dropping the promise deregisters the fd. For what happens often use FdWatch.
+  // no lost-edge hazard; dropping the promise deregisters the fd. For what happens often use
+  // FdWatch.
   kj::Promise<void> whenReady(int fd, short what);
 
-  // For callbacks of libevent: it is C, and no exception may cross it. What `f` throws leaves wait() or
-  // poll() when libevent has returned.
+  // For callbacks of libevent: it is C, and no exception may cross it. What `f` throws leaves
+  // wait() or poll() when libevent has returned.
   template <typename F>
   void guard(F&& f) {
-    KJ_IF_MAYBE (e, kj::runCatchingExceptions(kj::fwd<F>(f))) { failed(kj::mv(*e)); }
+    KJ_IF_MAYBE (e, kj::runCatchingExceptions(kj::fwd<F>(f))) {
+      failed(kj::mv(*e));
+    }
   }
 
   // flush() and settle() are called once before the loop next looks at the kernel.

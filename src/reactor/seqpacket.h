@@ -22,8 +22,8 @@ struct Credentials {
 // that somebody does listen on is an error that says so. Throws kj::Exception.
 kj::AutoCloseFd listenSeqpacket(const std::string& path, mode_t mode);
 
-// For a listener that somebody else made, before the first accept: without it a message that is sent
-// early has no sender.
+// For a listener that somebody else made, before the first accept: without it a message that is
+// sent early has no sender.
 void wantCredentials(int listener);
 
 // Non-blocking, with the kernel's credentials on each message. Nothing: no connection waits.

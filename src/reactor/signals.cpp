@@ -32,6 +32,8 @@ void Signal::fired() {
   }
 }
 
-void ignoreSigpipe() { std::signal(SIGPIPE, SIG_IGN); }
+void ignoreSigpipe() {
+  std::signal(SIGPIPE, SIG_IGN);
+}
 
 }  // namespace ts

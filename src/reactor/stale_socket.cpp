@@ -35,7 +35,8 @@ int probe(const std::string& path, int type) {
 void removeStaleSocket(const std::string& path, int type) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return;
-  if (!S_ISSOCK(info.st_mode)) fail(path + " is there and no socket; remove it, or set another path");
+  if (!S_ISSOCK(info.st_mode))
+    fail(path + " is there and no socket; remove it, or set another path");
   int error = probe(path, type);
   // A full backlog is a daemon that is busy, one of another type a daemon all the same.
   bool isTaken = error == 0 || error == EAGAIN || error == EPROTOTYPE;

@@ -15,19 +15,20 @@
 
 namespace ts {
 
-// Starts a thread when a call comes and none is idle, up to `limit`; beyond that calls wait in order.
-// So a call that hangs delays nobody else. Threads stay for the next call and never wake by themselves.
+// Starts a thread when a call comes and none is idle, up to `limit`; beyond that calls wait in
+// order. So a call that hangs delays nobody else. Threads stay for the next call and never wake by
+// themselves.
 class Workers {
 public:
   explicit Workers(std::size_t limit = 64) : limit_(limit) {}
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
-  // Drains before it stops: no call is abandoned midway. Waits for the slowest of them; drain() first
-  // where that may be for ever.
+  // Drains before it stops: no call is abandoned midway. Waits for the slowest of them; drain()
+  // first where that may be for ever.
   ~Workers();
 
-  // Dropping the promise does not stop the job: whatever the job refers to must outlive the Workers.
-  // An exception leaving the job rejects the promise.
+  // Dropping the promise does not stop the job: whatever the job refers to must outlive the
+  // Workers. An exception leaving the job rejects the promise.
   template <typename R>
   kj::Promise<R> call(std::function<R()> job) {
     auto paf = kj::newPromiseAndCrossThreadFulfiller<R>();

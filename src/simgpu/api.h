@@ -1,4 +1,5 @@
-// What every entry point does first and last: the driver must be there, the gate open, the knobs asked.
+// What every entry point does first and last: the driver must be there, the gate open, the knobs
+// asked.
 #pragma once
 
 #include <cstdio>
@@ -9,8 +10,7 @@
 
 // An entry point of libcuda.so.1, and the other names under which the driver exports the same.
 #define SIMGPU_API extern "C" __attribute__((visibility("default")))
-#define SIMGPU_ALIAS(name, target) \
-  SIMGPU_API decltype(target) name __attribute__((alias(#target)))
+#define SIMGPU_ALIAS(name, target) SIMGPU_API decltype(target) name __attribute__((alias(#target)))
 
 namespace simgpu {
 
@@ -91,6 +91,8 @@ CUresult streamCall(const char* name, CUstream handle, Body body) {
   });
 }
 
-inline std::byte* bytesAt(CUdeviceptr at) { return reinterpret_cast<std::byte*>(at); }
+inline std::byte* bytesAt(CUdeviceptr at) {
+  return reinterpret_cast<std::byte*>(at);
+}
 
 }  // namespace simgpu

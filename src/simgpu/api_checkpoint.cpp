@@ -63,7 +63,8 @@ std::optional<CUresult> answer(const Target& target, std::optional<std::uint64_t
   }
 }
 
-// Callers of one target wait for each other; who died in mid-call left an order that ends by itself.
+// Callers of one target wait for each other; who died in mid-call left an order that ends by
+// itself.
 CUresult takeTurn(const Target& target, std::optional<std::uint64_t> untilNs) {
   while (!target.slot().callers.lockFor(kLookAgainNs)) {
     if (!target.lives()) return CUDA_ERROR_OPERATING_SYSTEM;
@@ -73,10 +74,11 @@ CUresult takeTurn(const Target& target, std::optional<std::uint64_t> untilNs) {
   return CUDA_SUCCESS;
 }
 
-// With the knob `peers`: what a member of a set waits for, as processes that share memory or collectives
-// make the real driver wait. Locks never do.
+// With the knob `peers`: what a member of a set waits for, as processes that share memory or
+// collectives make the real driver wait. Locks never do.
 bool heldUp(const Target& target, std::optional<HelperCall> call, CUprocessState peer) {
-  if (!call) return target.slot().state == CU_PROCESS_STATE_RUNNING && peer != CU_PROCESS_STATE_RUNNING;
+  if (!call)
+    return target.slot().state == CU_PROCESS_STATE_RUNNING && peer != CU_PROCESS_STATE_RUNNING;
   if (*call == HelperCall::Checkpoint) return peer == CU_PROCESS_STATE_RUNNING;
   return *call == HelperCall::Unlock && peer == CU_PROCESS_STATE_CHECKPOINTED;
 }
@@ -150,8 +152,8 @@ bool reservedIsZero(const Args* args) {
 }  // namespace
 
 SIMGPU_API CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs* args) {
-  bool good = args == nullptr || (args->reserved0 == 0 &&
-                                  allZero(args->reserved1, sizeof args->reserved1));
+  bool good =
+      args == nullptr || (args->reserved0 == 0 && allZero(args->reserved1, sizeof args->reserved1));
   if (!good) return CUDA_ERROR_INVALID_VALUE;
   return checkpointCall("lock", pid, HelperCall::Lock, args == nullptr ? 0 : args->timeoutMs);
 }

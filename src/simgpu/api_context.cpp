@@ -216,7 +216,9 @@ SIMGPU_API CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return CUDA_SUCCESS;
 }
 
-SIMGPU_API CUresult cuCtxSetLimit(int, std::size_t) { return CUDA_SUCCESS; }
+SIMGPU_API CUresult cuCtxSetLimit(int, std::size_t) {
+  return CUDA_SUCCESS;
+}
 
 SIMGPU_API CUresult cuCtxGetLimit(std::size_t* out, int) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;

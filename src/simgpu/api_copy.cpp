@@ -6,7 +6,9 @@
 namespace simgpu {
 namespace {
 
-CUdeviceptr address(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
+CUdeviceptr address(const void* p) {
+  return reinterpret_cast<CUdeviceptr>(p);
+}
 
 CUresult copyNow(const char* name, Ends ends, const Copy& copy) {
   return deviceCall(name, [&](Driver& driver, Context& context) {

@@ -24,7 +24,11 @@ SIMGPU_API CUresult cuDriverGetVersion(int* version) {
   return CUDA_SUCCESS;
 }
 
-SIMGPU_API CUresult cuProfilerStart() { return CUDA_SUCCESS; }
-SIMGPU_API CUresult cuProfilerStop() { return CUDA_SUCCESS; }
+SIMGPU_API CUresult cuProfilerStart() {
+  return CUDA_SUCCESS;
+}
+SIMGPU_API CUresult cuProfilerStop() {
+  return CUDA_SUCCESS;
+}
 
 }  // namespace simgpu

@@ -73,8 +73,12 @@ SIMGPU_API CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice device
 }
 SIMGPU_ALIAS(cuDeviceGetMemPool, cuDeviceGetDefaultMemPool);
 
-SIMGPU_API CUresult cuMemPoolSetAttribute(CUmemoryPool, int, void*) { return CUDA_SUCCESS; }
-SIMGPU_API CUresult cuMemPoolTrimTo(CUmemoryPool, std::size_t) { return CUDA_SUCCESS; }
+SIMGPU_API CUresult cuMemPoolSetAttribute(CUmemoryPool, int, void*) {
+  return CUDA_SUCCESS;
+}
+SIMGPU_API CUresult cuMemPoolTrimTo(CUmemoryPool, std::size_t) {
+  return CUDA_SUCCESS;
+}
 
 SIMGPU_API CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   return deviceCall("cuMemGetInfo", [&](Driver& driver, Context& context) {

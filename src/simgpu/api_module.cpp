@@ -122,7 +122,9 @@ SIMGPU_API CUresult cuModuleLoad(CUmodule* out, const char* path) {
   return loadModule("cuModuleLoad", out, path);
 }
 
-SIMGPU_API CUresult cuModuleUnload(CUmodule handle) { return unload(handle); }
+SIMGPU_API CUresult cuModuleUnload(CUmodule handle) {
+  return unload(handle);
+}
 
 SIMGPU_API CUresult cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name) {
   return functionNamed(out, module, name);
@@ -138,8 +140,8 @@ SIMGPU_API CUresult cuModuleGetLoadingMode(int* out) {
   return CUDA_SUCCESS;
 }
 
-SIMGPU_API CUresult cuLibraryLoadData(CUlibrary* out, const void* code, int*, void**, unsigned, int*,
-                                      void**, unsigned) {
+SIMGPU_API CUresult cuLibraryLoadData(CUlibrary* out, const void* code, int*, void**, unsigned,
+                                      int*, void**, unsigned) {
   return loadModule("cuLibraryLoadData", out, code);
 }
 
@@ -171,10 +173,10 @@ SIMGPU_API CUresult cuFuncGetAttribute(int* out, int which, CUfunction handle) {
     constexpr int kMaxThreads = 0, kRegisters = 4, kPtxVersion = 5, kBinaryVersion = 6;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!driver.functions.find(handle)) return CUDA_ERROR_INVALID_HANDLE;
-    *out = which == kMaxThreads                                   ? 1024
-           : which == kRegisters                                  ? 32
+    *out = which == kMaxThreads                              ? 1024
+           : which == kRegisters                             ? 32
            : which == kPtxVersion || which == kBinaryVersion ? 90
-                                                                  : 0;
+                                                             : 0;
     return CUDA_SUCCESS;
   });
 }

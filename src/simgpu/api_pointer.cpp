@@ -65,9 +65,15 @@ SIMGPU_API CUresult cuPointerGetAttributes(unsigned count, int* which, void** ou
 }
 
 // Sharing of device memory between processes is what this card cannot do.
-SIMGPU_API CUresult cuIpcGetMemHandle(void*, CUdeviceptr) { return CUDA_ERROR_NOT_SUPPORTED; }
-SIMGPU_API CUresult cuIpcCloseMemHandle(CUdeviceptr) { return CUDA_ERROR_NOT_SUPPORTED; }
-SIMGPU_API CUresult cuIpcGetEventHandle(void*, CUevent) { return CUDA_ERROR_NOT_SUPPORTED; }
+SIMGPU_API CUresult cuIpcGetMemHandle(void*, CUdeviceptr) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+SIMGPU_API CUresult cuIpcCloseMemHandle(CUdeviceptr) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+SIMGPU_API CUresult cuIpcGetEventHandle(void*, CUevent) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
 
 namespace {
 struct IpcHandle {
@@ -78,7 +84,9 @@ struct IpcHandle {
 SIMGPU_API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr*, IpcHandle, unsigned) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
-SIMGPU_API CUresult cuIpcOpenEventHandle(CUevent*, IpcHandle) { return CUDA_ERROR_NOT_SUPPORTED; }
+SIMGPU_API CUresult cuIpcOpenEventHandle(CUevent*, IpcHandle) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
 
 SIMGPU_API CUresult cuMemExportToShareableHandle(void*, CUmemGenericAllocationHandle, int,
                                                  unsigned long long) {

@@ -23,8 +23,8 @@ void* exported(const std::string& name) {
   return ownHandle() == nullptr ? nullptr : ::dlsym(ownHandle(), name.c_str());
 }
 
-// The newest variant that a program of this CUDA version knows. These few changed their arguments since
-// version 2; of all others the newest is right.
+// The newest variant that a program of this CUDA version knows. These few changed their arguments
+// since version 2; of all others the newest is right.
 std::string variantFor(const std::string& base, int version) {
   if (base == "cuCtxCreate") return version >= 12050 ? "_v4" : version >= 11040 ? "_v3" : "_v2";
   if (base == "cuGetProcAddress") return version >= 12000 ? "_v2" : "";
@@ -49,7 +49,8 @@ SIMGPU_API CUresult cuGetProcAddress_v2(const char* symbol, void** out, int vers
   return guarded([&] {
     *out = find(symbol, version, flags);
     if (status != nullptr)
-      *status = *out != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+      *status =
+          *out != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     return *out != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
   });
 }

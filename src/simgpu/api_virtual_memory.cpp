@@ -54,8 +54,7 @@ SIMGPU_API CUresult cuMemCreate(CUmemGenericAllocationHandle* out, std::size_t b
 }
 
 SIMGPU_API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return gatedCall("cuMemRelease",
-                   [&](Driver& driver) { return driver.memory.release(handle); });
+  return gatedCall("cuMemRelease", [&](Driver& driver) { return driver.memory.release(handle); });
 }
 
 SIMGPU_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* at) {

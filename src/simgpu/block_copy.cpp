@@ -8,7 +8,8 @@
 namespace simgpu {
 namespace {
 
-// Calls `part` for each piece of block bytes [from, from + bytes) that is contiguous in the card's file.
+// Calls `part` for each piece of block bytes [from, from + bytes) that is contiguous in the card's
+// file.
 template <class Part>
 void forPieces(const Block& block, std::uint64_t from, std::uint64_t bytes, Part part) {
   std::uint64_t start = 0;  // of the extent, in the block
@@ -20,8 +21,9 @@ void forPieces(const Block& block, std::uint64_t from, std::uint64_t bytes, Part
   }
 }
 
-// The parts of a block that hold data: what was never written reads as zero and takes no memory, here as on
-// the card. Looked up for the whole block at once, since each look goes to the end of a run of data.
+// The parts of a block that hold data: what was never written reads as zero and takes no memory,
+// here as on the card. Looked up for the whole block at once, since each look goes to the end of a
+// run of data.
 Extents dataOf(const Block& block) {
   Extents found;
   int fd = block.card->memoryFd();
@@ -62,8 +64,8 @@ void forSavedPieces(const Block& block, std::uint64_t from, std::uint64_t bytes,
   }
 }
 
-// A read into memory that is there is several times as fast as one that faults it in, page by page. Kernels
-// before 5.14 cannot do it; it is no more than faster.
+// A read into memory that is there is several times as fast as one that faults it in, page by page.
+// Kernels before 5.14 cannot do it; it is no more than faster.
 void makePresent(char* at, std::uint64_t bytes) {
   constexpr std::uintptr_t kPage = 4096;
   std::uintptr_t first = reinterpret_cast<std::uintptr_t>(at) / kPage * kPage;

@@ -1,5 +1,5 @@
-// Moves the bytes of a block between its card and the memory of the process that owns it, and maps blocks
-// at their addresses.
+// Moves the bytes of a block between its card and the memory of the process that owns it, and maps
+// blocks at their addresses.
 #pragma once
 
 #include "simgpu/device_memory.h"

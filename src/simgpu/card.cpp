@@ -35,7 +35,9 @@ std::uint64_t reserve(std::atomic<std::uint64_t>& freeAt, std::uint64_t from, st
   return end;
 }
 
-std::uint64_t granulesFor(std::uint64_t bytes) { return (bytes + kGranule - 1) / kGranule; }
+std::uint64_t granulesFor(std::uint64_t bytes) {
+  return (bytes + kGranule - 1) / kGranule;
+}
 
 }  // namespace
 
@@ -51,7 +53,8 @@ std::unique_ptr<Card> Card::open(const std::string& dir, unsigned index, std::st
   card->owner_ = card->state_->owners();
   card->stateBytes_ = mapping.bytes;
   card->memoryFd_ = ::open((dir + "/memory").c_str(), O_RDWR | O_CLOEXEC);
-  if (card->state_->magic != kMagic) error = dir + "/state is of another simgpu: make the card anew";
+  if (card->state_->magic != kMagic)
+    error = dir + "/state is of another simgpu: make the card anew";
   if (card->memoryFd_ < 0) error = "cannot open " + dir + "/memory";
   return error.empty() ? std::move(card) : nullptr;
 }
@@ -78,8 +81,10 @@ std::optional<Extent> Card::takeRun(unsigned slot, std::uint64_t count) {
 
 void Card::mark(std::uint64_t first, std::uint64_t count, std::uint16_t owner) {
   std::fill_n(owner_ + first, count, owner);
-  if (owner != 0) state_->usedGranules += count;
-  else state_->usedGranules -= count;
+  if (owner != 0)
+    state_->usedGranules += count;
+  else
+    state_->usedGranules -= count;
 }
 
 std::optional<Extents> Card::take(unsigned slot, std::uint64_t bytes) {
@@ -114,8 +119,8 @@ void Card::giveBackAllOf(unsigned slot) {
     i += n;
   }
   // Counted anew: who died may have died between marking and counting.
-  state_->usedGranules = state_->granules - static_cast<std::uint64_t>(std::count(
-                                                owner_, owner_ + state_->granules, 0));
+  state_->usedGranules = state_->granules - static_cast<std::uint64_t>(
+                                                std::count(owner_, owner_ + state_->granules, 0));
 }
 
 void Card::discard(const Extent& extent) {

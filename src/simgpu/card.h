@@ -37,8 +37,8 @@ public:
   std::string busId() const;
   int memoryFd() const { return memoryFd_; }
 
-  // These four are called with the host's lock held. Memory given back has been discarded before, so
-  // that whoever takes it next finds zeroes.
+  // These four are called with the host's lock held. Memory given back has been discarded before,
+  // so that whoever takes it next finds zeroes.
   std::optional<Extents> take(unsigned slot, std::uint64_t bytes);
   void giveBack(const Extents& extents);
   void giveBackAllOf(unsigned slot);
@@ -49,8 +49,8 @@ public:
   void transfer(Direction direction, std::uint64_t bytes,
                 const std::function<void(std::uint64_t offset, std::uint64_t bytes)>& step);
 
-  // Runs a kernel that could have begun at `readyNs`, alone on the card. Sleeps for what the modelled
-  // duration is longer than the run; says when the kernel ended, as modelled.
+  // Runs a kernel that could have begun at `readyNs`, alone on the card. Sleeps for what the
+  // modelled duration is longer than the run; says when the kernel ended, as modelled.
   std::uint64_t compute(std::uint64_t readyNs, std::uint64_t modelledNs,
                         const std::function<void()>& run);
   double busySeconds() const { return static_cast<double>(state_->busyNs) * 1e-9; }

@@ -18,17 +18,18 @@ using Words = std::vector<std::string>;
 constexpr int kUsage = 2;
 
 constexpr const char* kHelp =
-      "usage: simgpu-card create DIR [--cards N] [--bytes 1GiB] [--h2d 4GB/s] [--d2h 4GB/s]\n"
-      "                              [--lock 5ms] [--save 5ms] [--restore 5ms] [--unlock 5ms]\n"
-      "       simgpu-card show DIR [--json]\n"
-      "       simgpu-card set DIR/N KEY=VALUE...     (KEY= removes it)\n"
-      "Put DIR on a tmpfs such as /dev/shm, then run programs with SIMGPU_CARDS=DIR and the folder of\n"
-      "the stand-in libcuda.so.1 in LD_LIBRARY_PATH.\n"
-      "Exit: 0 done, 1 failed, 2 usage.\n\n"
-      "Examples:\n"
-      "  simgpu-card create /dev/shm/cards --cards 2 --bytes 256MiB\n"
-      "  simgpu-card show /dev/shm/cards --json\n"
-      "  simgpu-card set /dev/shm/cards/0 save=50ms d2h=1GB/s\n";
+    "usage: simgpu-card create DIR [--cards N] [--bytes 1GiB] [--h2d 4GB/s] [--d2h 4GB/s]\n"
+    "                              [--lock 5ms] [--save 5ms] [--restore 5ms] [--unlock 5ms]\n"
+    "       simgpu-card show DIR [--json]\n"
+    "       simgpu-card set DIR/N KEY=VALUE...     (KEY= removes it)\n"
+    "Put DIR on a tmpfs such as /dev/shm, then run programs with SIMGPU_CARDS=DIR and the folder "
+    "of\n"
+    "the stand-in libcuda.so.1 in LD_LIBRARY_PATH.\n"
+    "Exit: 0 done, 1 failed, 2 usage.\n\n"
+    "Examples:\n"
+    "  simgpu-card create /dev/shm/cards --cards 2 --bytes 256MiB\n"
+    "  simgpu-card show /dev/shm/cards --json\n"
+    "  simgpu-card set /dev/shm/cards/0 save=50ms d2h=1GB/s\n";
 
 int usage() {
   std::fputs(kHelp, stderr);
@@ -48,9 +49,12 @@ int create(const Words& words) {
   for (std::size_t i = 1; i + 1 < words.size() + 1; i += 2) {
     if (!words[i].starts_with("--") || i + 1 == words.size()) return usage();
     std::string key = words[i].substr(2);
-    if (key == "cards") cards = static_cast<unsigned>(std::strtoul(words[i + 1].c_str(), nullptr, 10));
-    else if (key == "bytes") bytes = words[i + 1];
-    else options += key + " = " + words[i + 1] + "\n";
+    if (key == "cards")
+      cards = static_cast<unsigned>(std::strtoul(words[i + 1].c_str(), nullptr, 10));
+    else if (key == "bytes")
+      bytes = words[i + 1];
+    else
+      options += key + " = " + words[i + 1] + "\n";
   }
   Words texts;
   for (unsigned i = 0; i < cards && i <= kMaxCards; ++i)
@@ -112,7 +116,8 @@ void showJson(Host& host) {
   for (unsigned c = 0; c < host.cardCount(); ++c) {
     Card& card = host.card(c);
     Words users;
-    for (unsigned i : usersOf(host, c)) users.push_back(processJson(host, i, host.slot(i).bytes[c]));
+    for (unsigned i : usersOf(host, c))
+      users.push_back(processJson(host, i, host.slot(i).bytes[c]));
     char text[256];
     std::snprintf(text, sizeof text,
                   "{\"index\":%u,\"uuid\":\"%s\",\"total_bytes\":%llu,\"used_bytes\":%llu,"
@@ -125,7 +130,8 @@ void showJson(Host& host) {
   }
   Words others;
   for (unsigned i : elsewhere(host)) others.push_back(processJson(host, i, 0));
-  std::printf("{\"cards\":[%s],\"on_no_card\":[%s]}\n", joined(cards).c_str(), joined(others).c_str());
+  std::printf("{\"cards\":[%s],\"on_no_card\":[%s]}\n", joined(cards).c_str(),
+              joined(others).c_str());
 }
 
 int show(const Words& words) {
@@ -135,8 +141,10 @@ int show(const Words& words) {
   auto host = Host::open(words[0], error);
   if (!host) return failed(error);
   host->reclaim();
-  if (json) showJson(*host);
-  else showText(*host);
+  if (json)
+    showJson(*host);
+  else
+    showText(*host);
   return 0;
 }
 
@@ -145,8 +153,8 @@ int set(const Words& words) {
   for (std::size_t i = 1; i < words.size(); ++i) {
     std::size_t equals = words[i].find('=');
     if (equals == std::string::npos) return usage();
-    auto error = setKey(words[0] + "/card.conf", words[i].substr(0, equals),
-                        words[i].substr(equals + 1));
+    auto error =
+        setKey(words[0] + "/card.conf", words[i].substr(0, equals), words[i].substr(equals + 1));
     if (error) return failed(*error);
   }
   return 0;

@@ -1,4 +1,5 @@
-// Contexts: what a program makes on a device before it uses it, and the stack of them that each thread has.
+// Contexts: what a program makes on a device before it uses it, and the stack of them that each
+// thread has.
 #pragma once
 
 #include <atomic>

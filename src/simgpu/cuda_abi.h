@@ -1,5 +1,5 @@
-// The types of the CUDA driver's ABI that simgpu speaks: our own declarations, so no toolkit is needed.
-// A test compares them with <cuda.h> where one is found.
+// The types of the CUDA driver's ABI that simgpu speaks: our own declarations, so no toolkit is
+// needed. A test compares them with <cuda.h> where one is found.
 #pragma once
 
 #include <cstddef>

@@ -11,9 +11,13 @@ namespace {
 
 constexpr std::uint64_t kLargePage = 2 << 20;
 
-std::uint64_t roundedUp(std::uint64_t bytes, std::uint64_t to) { return (bytes + to - 1) / to * to; }
+std::uint64_t roundedUp(std::uint64_t bytes, std::uint64_t to) {
+  return (bytes + to - 1) / to * to;
+}
 
-std::uintptr_t address(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
+std::uintptr_t address(const void* p) {
+  return reinterpret_cast<std::uintptr_t>(p);
+}
 
 }  // namespace
 
@@ -69,8 +73,10 @@ CUresult DeviceMemory::free(CUdeviceptr at) {
 
 void DeviceMemory::dropPlace(const Place& place) {
   if (place.at == nullptr) return;
-  if (place.ownsRange) ::munmap(place.at, place.bytes);
-  else hide(place);
+  if (place.ownsRange)
+    ::munmap(place.at, place.bytes);
+  else
+    hide(place);
 }
 
 // A block lives while a handle or a mapping shows it.

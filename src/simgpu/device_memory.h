@@ -1,5 +1,6 @@
-// The device memory of one process: blocks of card memory, mapped at addresses that stay. A save moves the
-// bytes of every block to the process's own memory and frees the card; a restore moves them back.
+// The device memory of one process: blocks of card memory, mapped at addresses that stay. A save
+// moves the bytes of every block to the process's own memory and frees the card; a restore moves
+// them back.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ struct Block {
   Card* card = nullptr;
   const Context* owner = nullptr;  // null: of no context (made by cuMemCreate)
   std::uint64_t bytes = 0;
-  Extents extents;          // empty while saved
-  char* saved = nullptr;    // the bytes while saved
-  Extents savedData;        // which of them are not zero by never having been written
-  unsigned handles = 0;     // open handles of cuMemCreate
+  Extents extents;        // empty while saved
+  char* saved = nullptr;  // the bytes while saved
+  Extents savedData;      // which of them are not zero by never having been written
+  unsigned handles = 0;   // open handles of cuMemCreate
 };
 
 // Where a block, or a part of it, is mapped.

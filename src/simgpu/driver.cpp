@@ -38,7 +38,8 @@ std::vector<unsigned> visibleCards(Host& host, const char* variable) {
   for (std::size_t at = 0, comma; (comma = words.find(',', at)) != std::string::npos;
        at = comma + 1) {
     auto card = cardNamed(host, trimmed(words.substr(at, comma - at)));
-    // As the driver does: the first word that names nothing ends the list, a repeated one empties it.
+    // As the driver does: the first word that names nothing ends the list, a repeated one empties
+    // it.
     if (!card) return cards;
     if (std::ranges::count(cards, *card) > 0) return {};
     cards.push_back(*card);
@@ -76,7 +77,9 @@ CUresult Driver::init() {
   return CUDA_SUCCESS;
 }
 
-Driver* Driver::get() { return forked ? nullptr : theDriver.load(); }
+Driver* Driver::get() {
+  return forked ? nullptr : theDriver.load();
+}
 
 Driver::Driver(Host& theHost, unsigned theSlot)
     : host(theHost), slot(theSlot), memory(theHost, theSlot) {
@@ -89,7 +92,9 @@ Card* Driver::card(CUdevice device) {
   return good ? &host.card(visible_[static_cast<std::size_t>(device)]) : nullptr;
 }
 
-bool Driver::usesCard(unsigned index) const { return contextCount_[index] > 0; }
+bool Driver::usesCard(unsigned index) const {
+  return contextCount_[index] > 0;
+}
 
 void Driver::noteContexts() {
   std::uint32_t bits = 0;

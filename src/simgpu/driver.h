@@ -35,7 +35,8 @@ struct Function {
   const Module* module = nullptr;
 };
 
-// The cards' host, opened at the first use; null with SIMGPU_CARDS unset or wrong, which is said once.
+// The cards' host, opened at the first use; null with SIMGPU_CARDS unset or wrong, which is said
+// once.
 Host* sharedHost();
 
 class Driver {

@@ -74,15 +74,20 @@ void Helper::serve() {
 
 CUresult Helper::obey(HelperCall call, std::uint32_t timeoutMs) {
   switch (call) {
-    case HelperCall::Lock: return lock(timeoutMs);
-    case HelperCall::Checkpoint: return checkpoint();
-    case HelperCall::Restore: return restore();
-    case HelperCall::Unlock: return unlock();
+    case HelperCall::Lock:
+      return lock(timeoutMs);
+    case HelperCall::Checkpoint:
+      return checkpoint();
+    case HelperCall::Restore:
+      return restore();
+    case HelperCall::Unlock:
+      return unlock();
   }
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-// The cards that this process uses, or the first it sees: their control files rule its checkpoint calls.
+// The cards that this process uses, or the first it sees: their control files rule its checkpoint
+// calls.
 std::vector<Card*> Helper::cards() {
   std::vector<Card*> used;
   for (unsigned i = 0; i < driver_.host.cardCount(); ++i)

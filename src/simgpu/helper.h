@@ -1,5 +1,5 @@
-// The thread in every CUDA process that does what checkpoint calls of any process ask of it: it copies in
-// this process's address space, whatever the other threads are at.
+// The thread in every CUDA process that does what checkpoint calls of any process ask of it: it
+// copies in this process's address space, whatever the other threads are at.
 #pragma once
 
 namespace simgpu {

@@ -134,15 +134,16 @@ void Host::trace(std::string_view what) {
   int n = std::snprintf(line, sizeof line, "%.6f %.*s\n", seconds, static_cast<int>(what.size()),
                         what.data());
   auto bytes = std::min(static_cast<std::size_t>(n), sizeof line - 1);
-  // One write per line: O_APPEND keeps the lines of several processes whole. A lost line is no reason
-  // to fail a driver call.
+  // One write per line: O_APPEND keeps the lines of several processes whole. A lost line is no
+  // reason to fail a driver call.
   if (::write(traceFd_, line, bytes) < 0) return;
 }
 
 std::optional<std::string> createHost(const std::string& dir,
                                       const std::vector<std::string>& cards) {
   if (cards.empty() || cards.size() > kMaxCards)
-    return std::to_string(cards.size()) + " cards: one to " + std::to_string(kMaxCards) + " will do";
+    return std::to_string(cards.size()) + " cards: one to " + std::to_string(kMaxCards) +
+           " will do";
   if (::mkdir(dir.c_str(), 0755) != 0 && ::access((dir + "/host").c_str(), F_OK) == 0)
     return dir + " has cards already: remove it first";
   for (std::size_t i = 0; i < cards.size(); ++i)

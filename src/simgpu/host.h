@@ -61,6 +61,7 @@ private:
 };
 
 // Makes DIR with one card per settings text.
-std::optional<std::string> createHost(const std::string& dir, const std::vector<std::string>& cards);
+std::optional<std::string> createHost(const std::string& dir,
+                                      const std::vector<std::string>& cards);
 
 }  // namespace simgpu

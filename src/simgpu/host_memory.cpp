@@ -33,8 +33,8 @@ CUresult HostMemory::enlist(void* at, std::uint64_t bytes) {
   if (at == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(mutex_);
   auto next = ranges_.lower_bound(first);
-  bool overlaps = holding(first) != ranges_.end() ||
-                  (next != ranges_.end() && next->first < first + bytes);
+  bool overlaps =
+      holding(first) != ranges_.end() || (next != ranges_.end() && next->first < first + bytes);
   if (overlaps) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   ranges_[first] = {bytes, false};
   return CUDA_SUCCESS;

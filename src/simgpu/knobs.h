@@ -1,4 +1,5 @@
-// Misbehaviour on demand: delays, hangs and failures of single calls, as the card's control file says now.
+// Misbehaviour on demand: delays, hangs and failures of single calls, as the card's control file
+// says now.
 #pragma once
 
 #include <map>
@@ -14,7 +15,8 @@ namespace simgpu {
 
 class Knobs {
 public:
-  // Delays or hangs the calling thread as told; the result is what the call is to fail with, if anything.
+  // Delays or hangs the calling thread as told; the result is what the call is to fail with, if
+  // anything.
   CUresult pass(Card& card, std::string_view call);
   // What the answer of a call that has done its work becomes.
   CUresult answer(Card& card, std::string_view call, CUresult result);

@@ -36,7 +36,8 @@ Mapping mapFile(const std::string& path, std::size_t leastBytes) {
   auto bytes = static_cast<std::size_t>(info.st_size);
   if (bytes < leastBytes) {
     ::close(fd);
-    return {.error = path + " has " + std::to_string(bytes) + " bytes, too few: make the card anew"};
+    return {.error =
+                path + " has " + std::to_string(bytes) + " bytes, too few: make the card anew"};
   }
   void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   ::close(fd);

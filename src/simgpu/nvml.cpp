@@ -81,7 +81,9 @@ std::vector<User> usersOf(Host& h, const Card& card) {
   return users;
 }
 
-void fill(nvmlProcessInfo_v1_t& out, const User& user) { out = {user.pid, user.bytes}; }
+void fill(nvmlProcessInfo_v1_t& out, const User& user) {
+  out = {user.pid, user.bytes};
+}
 void fill(nvmlProcessInfo_t& out, const User& user) {
   out = {user.pid, user.bytes, kNoInstance, kNoInstance};
 }
@@ -101,9 +103,15 @@ nvmlReturn_t listUsers(nvmlDevice_t device, unsigned* count, Info* out) {
 
 }  // namespace
 
-SIMGPU_API nvmlReturn_t nvmlInit_v2() { return init(); }
-SIMGPU_API nvmlReturn_t nvmlInit() { return init(); }
-SIMGPU_API nvmlReturn_t nvmlInitWithFlags(unsigned) { return init(); }
+SIMGPU_API nvmlReturn_t nvmlInit_v2() {
+  return init();
+}
+SIMGPU_API nvmlReturn_t nvmlInit() {
+  return init();
+}
+SIMGPU_API nvmlReturn_t nvmlInitWithFlags(unsigned) {
+  return init();
+}
 
 SIMGPU_API nvmlReturn_t nvmlShutdown() {
   std::lock_guard lock(initMutex);
@@ -114,24 +122,33 @@ SIMGPU_API nvmlReturn_t nvmlShutdown() {
 
 SIMGPU_API const char* nvmlErrorString(nvmlReturn_t code) {
   switch (code) {
-    case NVML_SUCCESS: return "Success";
-    case NVML_ERROR_UNINITIALIZED: return "Uninitialized";
-    case NVML_ERROR_INVALID_ARGUMENT: return "Invalid Argument";
-    case NVML_ERROR_NOT_SUPPORTED: return "Not Supported";
-    case NVML_ERROR_NO_PERMISSION: return "Insufficient Permissions";
-    case NVML_ERROR_NOT_FOUND: return "Not Found";
-    case NVML_ERROR_INSUFFICIENT_SIZE: return "Insufficient Size";
-    case NVML_ERROR_DRIVER_NOT_LOADED: return "Driver Not Loaded";
-    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH: return "Argument Version Mismatch";
-    case NVML_ERROR_UNKNOWN: break;
+    case NVML_SUCCESS:
+      return "Success";
+    case NVML_ERROR_UNINITIALIZED:
+      return "Uninitialized";
+    case NVML_ERROR_INVALID_ARGUMENT:
+      return "Invalid Argument";
+    case NVML_ERROR_NOT_SUPPORTED:
+      return "Not Supported";
+    case NVML_ERROR_NO_PERMISSION:
+      return "Insufficient Permissions";
+    case NVML_ERROR_NOT_FOUND:
+      return "Not Found";
+    case NVML_ERROR_INSUFFICIENT_SIZE:
+      return "Insufficient Size";
+    case NVML_ERROR_DRIVER_NOT_LOADED:
+      return "Driver Not Loaded";
+    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
+      return "Argument Version Mismatch";
+    case NVML_ERROR_UNKNOWN:
+      break;
   }
   return "Unknown Error";
 }
 
 SIMGPU_API nvmlReturn_t nvmlSystemGetDriverVersion(char* out, unsigned size) {
-  return withHost(out, [&](Host& h) {
-    return copyText(out, size, h.card(0).settings()->driverVersion);
-  });
+  return withHost(
+      out, [&](Host& h) { return copyText(out, size, h.card(0).settings()->driverVersion); });
 }
 
 SIMGPU_API nvmlReturn_t nvmlSystemGetNVMLVersion(char* out, unsigned size) {
@@ -244,7 +261,8 @@ SIMGPU_API nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlU
   });
 }
 
-SIMGPU_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
+SIMGPU_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
+                                                                unsigned* count,
                                                                 nvmlProcessInfo_t* out) {
   return listUsers(device, count, out);
 }

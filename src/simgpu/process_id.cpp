@@ -73,6 +73,8 @@ void sleepUntilNs(std::uint64_t deadline) {
   while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr) == EINTR) continue;
 }
 
-void sleepNs(std::uint64_t duration) { sleepUntilNs(nowNs() + duration); }
+void sleepNs(std::uint64_t duration) {
+  sleepUntilNs(nowNs() + duration);
+}
 
 }  // namespace simgpu

@@ -43,10 +43,14 @@ Setter words(std::string Settings::*field) {
 }
 
 bool parseTrace(Settings& s, const std::string& text) {
-  if (text == "off") s.trace = TraceLevel::Off;
-  else if (text == "checkpoint") s.trace = TraceLevel::Checkpoint;
-  else if (text == "all") s.trace = TraceLevel::All;
-  else return false;
+  if (text == "off")
+    s.trace = TraceLevel::Off;
+  else if (text == "checkpoint")
+    s.trace = TraceLevel::Checkpoint;
+  else if (text == "all")
+    s.trace = TraceLevel::All;
+  else
+    return false;
   return true;
 }
 
@@ -93,8 +97,10 @@ bool parseFail(const std::string& text, FailKnob& knob) {
   std::istringstream words(text);
   if (!(words >> knob.code) || knob.code <= 0) return false;
   for (std::string word; words >> word;) {
-    if (word == "after") knob.after = true;
-    else if (word != "on" || !(words >> knob.onCall) || knob.onCall == 0) return false;
+    if (word == "after")
+      knob.after = true;
+    else if (word != "on" || !(words >> knob.onCall) || knob.onCall == 0)
+      return false;
   }
   return true;
 }
@@ -152,8 +158,8 @@ std::variant<Settings, std::string> parseSettings(std::string_view text) {
     std::size_t equals = content.find('=');
     if (equals == std::string::npos)
       return "line " + std::to_string(number) + ": '" + content + "' is not `key = value`";
-    auto error = setOne(settings, trimmed(content.substr(0, equals)),
-                        trimmed(content.substr(equals + 1)));
+    auto error =
+        setOne(settings, trimmed(content.substr(0, equals)), trimmed(content.substr(equals + 1)));
     if (error) return "line " + std::to_string(number) + ": " + *error;
   }
   return settings;

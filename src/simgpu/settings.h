@@ -1,5 +1,5 @@
-// What a card is and how it misbehaves: `key = value` lines in its control file, which may change while
-// programs run.
+// What a card is and how it misbehaves: `key = value` lines in its control file, which may change
+// while programs run.
 #pragma once
 
 #include <sys/stat.h>
@@ -18,8 +18,8 @@ namespace simgpu {
 
 enum class TraceLevel { Off, Checkpoint, All };
 
-// A knob "fail.CALL = CODE [after] [on N]": every call, or the N-th since it was set, fails before it does
-// anything, or, with `after`, when it has done all: its answer is lost.
+// A knob "fail.CALL = CODE [after] [on N]": every call, or the N-th since it was set, fails before
+// it does anything, or, with `after`, when it has done all: its answer is lost.
 struct FailKnob {
   int code = 0;
   bool after = false;
@@ -44,7 +44,7 @@ struct Settings {
   bool lockTimesOut = false;      // the device work of the target never drains
   bool lockCrashes = false;       // a lock kills its target
   bool mig = false;               // NVML says that the card is partitioned
-  bool unsafeTeardown = false;    // the death of a restored, running process is traced as `host-hung`
+  bool unsafeTeardown = false;  // the death of a restored, running process is traced as `host-hung`
   std::uint64_t releaseDelayNs = 0;  // device memory stays held so long after a checkpoint
   int cudaVersion = 13000;
   std::set<int> peers;  // processes that can only be checkpointed together

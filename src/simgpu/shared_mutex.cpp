@@ -30,6 +30,8 @@ bool SharedMutex::lockFor(std::uint64_t ns) {
   return rc == 0 || rc == EOWNERDEAD;
 }
 
-void SharedMutex::unlock() { pthread_mutex_unlock(&raw); }
+void SharedMutex::unlock() {
+  pthread_mutex_unlock(&raw);
+}
 
 }  // namespace simgpu

@@ -1,5 +1,5 @@
-// What all processes that use the same cards share: plain words in two kinds of mapped file, DIR/host and
-// DIR/N/state. Everything here survives the death of any process at any point.
+// What all processes that use the same cards share: plain words in two kinds of mapped file,
+// DIR/host and DIR/N/state. Everything here survives the death of any process at any point.
 #pragma once
 
 #include <atomic>

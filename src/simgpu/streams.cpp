@@ -24,8 +24,8 @@ void Streams::close(const std::shared_ptr<Stream>& stream) {
   changed_.notify_all();
 }
 
-// The default stream starts after all that was submitted to the blocking streams of its context, and
-// they start after what was submitted to it.
+// The default stream starts after all that was submitted to the blocking streams of its context,
+// and they start after what was submitted to it.
 std::vector<Ticket> Streams::orderedAfter(Stream& stream) {
   std::vector<Ticket> after = std::move(stream.waitFor);
   stream.waitFor.clear();

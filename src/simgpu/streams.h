@@ -1,5 +1,5 @@
-// Streams: work in order, each on a thread of its own; and the default stream that orders itself with all
-// that do not refuse.
+// Streams: work in order, each on a thread of its own; and the default stream that orders itself
+// with all that do not refuse.
 #pragma once
 
 #include <atomic>

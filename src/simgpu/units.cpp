@@ -12,9 +12,17 @@ struct Unit {
   double factor;
 };
 
-constexpr Unit kBytes[] = {{"", 1},       {"B", 1},         {"kB", 1e3},        {"KB", 1e3},
-                           {"MB", 1e6},   {"GB", 1e9},      {"TB", 1e12},       {"KiB", 1024.0},
-                           {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
+constexpr Unit kBytes[] = {{"", 1},
+                           {"B", 1},
+                           {"kB", 1e3},
+                           {"KB", 1e3},
+                           {"MB", 1e6},
+                           {"GB", 1e9},
+                           {"TB", 1e12},
+                           {"KiB", 1024.0},
+                           {"MiB", 1048576.0},
+                           {"GiB", 1073741824.0},
+                           {"TiB", 1099511627776.0}};
 constexpr Unit kDurations[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}};
 
 std::optional<std::uint64_t> parse(std::string_view text, std::span<const Unit> units) {
@@ -38,7 +46,9 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
 }
 
-std::optional<std::uint64_t> parseBytes(std::string_view text) { return parse(text, kBytes); }
+std::optional<std::uint64_t> parseBytes(std::string_view text) {
+  return parse(text, kBytes);
+}
 
 std::optional<std::uint64_t> parseRate(std::string_view text) {
   std::string whole = trimmed(text);
@@ -46,6 +56,8 @@ std::optional<std::uint64_t> parseRate(std::string_view text) {
   return parse(whole, kBytes);
 }
 
-std::optional<std::uint64_t> parseDuration(std::string_view text) { return parse(text, kDurations); }
+std::optional<std::uint64_t> parseDuration(std::string_view text) {
+  return parse(text, kDurations);
+}
 
 }  // namespace simgpu

@@ -14,8 +14,7 @@ CUuuid uuidFromText(const std::string& text) {
   digits.resize(32, '0');
   CUuuid uuid{};
   for (unsigned i = 0; i < sizeof uuid.bytes; ++i)
-    uuid.bytes[i] =
-        static_cast<char>(std::strtoul(digits.substr(2 * i, 2).c_str(), nullptr, 16));
+    uuid.bytes[i] = static_cast<char>(std::strtoul(digits.substr(2 * i, 2).c_str(), nullptr, 16));
   return uuid;
 }
 

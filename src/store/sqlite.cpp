@@ -6,8 +6,9 @@ namespace ts {
 
 Sqlite::Sqlite(std::string path) : path_(std::move(path)) {
   sqlite3* db = nullptr;
-  int rc = sqlite3_open_v2(path_.c_str(), &db,
-                           SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  int rc =
+      sqlite3_open_v2(path_.c_str(), &db,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   db_.reset(db);
   if (rc != SQLITE_OK) fail("cannot be opened");
 }
@@ -19,8 +20,9 @@ void Sqlite::run(const char* sql) {
 void Sqlite::fail(const std::string& what) const {
   int code = sqlite3_errcode(db_.get());
   if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
-    throw std::runtime_error("database " + path_ +
-                             " is used by another tsmasterd; stop it, or set `database` to another path");
+    throw std::runtime_error(
+        "database " + path_ +
+        " is used by another tsmasterd; stop it, or set `database` to another path");
   throw std::runtime_error("database " + path_ + ": " + what + ": " + sqlite3_errmsg(db_.get()));
 }
 
@@ -32,7 +34,8 @@ Statement::Statement(Sqlite& db, const char* sql) : db_(db) {
 
 Statement& Statement::bind(int place, std::uint64_t value) {
   if (sqlite3_bind_int64(statement_.get(), place, sqlite3_int64(value)) != SQLITE_OK)
-    db_.fail("a number for place " + std::to_string(place) + " of " + sqlite3_sql(statement_.get()));
+    db_.fail("a number for place " + std::to_string(place) + " of " +
+             sqlite3_sql(statement_.get()));
   return *this;
 }
 

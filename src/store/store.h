@@ -18,9 +18,9 @@ struct NodeRow {
   std::uint64_t lastSeenUs = 0;
 };
 
-// SQLite in WAL mode, for one process at a time. Every call may block on a disk: the generation and the
-// nodes are for start-up and rare events, the history belongs on a worker. Calls may come from any thread.
-// A failure throws std::runtime_error with the path and SQLite's reason.
+// SQLite in WAL mode, for one process at a time. Every call may block on a disk: the generation and
+// the nodes are for start-up and rare events, the history belongs on a worker. Calls may come from
+// any thread. A failure throws std::runtime_error with the path and SQLite's reason.
 class Store {
 public:
   // The file and its tables are made when they are not there. ":memory:" for tests.

@@ -24,9 +24,12 @@ std::unique_ptr<Auth> newNoAuth() {
 
 std::string_view describe(Role role) {
   switch (role) {
-    case Role::Master: return "master";
-    case Role::Node: return "node";
-    case Role::Operator: return "operator";
+    case Role::Master:
+      return "master";
+    case Role::Node:
+      return "node";
+    case Role::Operator:
+      return "operator";
   }
   return "?";
 }

@@ -28,7 +28,7 @@ struct Verdict {
   bool ok = false;
   bool proven = false;  // false with auth "none": nobody said who this is
   uid_t uid = 0;
-  std::string why;      // not ok: a sentence with the value that caused it
+  std::string why;  // not ok: a sentence with the value that caused it
 };
 // A credential for the other side, or why there is none.
 struct Proof {

@@ -1,6 +1,5 @@
 #include "wire/greet.h"
 
-
 #include "wire/translate.h"
 
 namespace ts {
@@ -50,9 +49,8 @@ kj::Promise<void> believeMaster(const Greeted& greeted, std::string credential, 
 kj::Promise<std::string> credentialFor(Role role, const Greeted& greeted, Auth& auth,
                                        const Offload& offload) {
   if (greeted.auth == "peer") return std::string();
-  return offloaded<Proof>(offload, [&auth, role, nonces = greeted.nonces] {
-           return auth.prove(role, nonces);
-         })
+  return offloaded<Proof>(
+             offload, [&auth, role, nonces = greeted.nonces] { return auth.prove(role, nonces); })
       .then([](Proof proof) -> kj::Promise<std::string> {
         if (!proof.ok) return sentence(proof.why);
         return std::move(proof.credential);

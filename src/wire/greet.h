@@ -27,9 +27,10 @@ struct Greeted {
   wire::Door::Client door;
 };
 
-// Everything below fails with an exception whose text is a sentence for a person: no common version,
-// another kind of auth, a master that cannot prove itself. `auth` must outlive the promise.
-// `masterUid`: whose credential the master must have, where one is asked for; root's will do, too.
+// Everything below fails with an exception whose text is a sentence for a person: no common
+// version, another kind of auth, a master that cannot prove itself. `auth` must outlive the
+// promise. `masterUid`: whose credential the master must have, where one is asked for; root's will
+// do, too.
 kj::Promise<Greeted> greet(wire::Master::Client master, Auth& auth, Offload offload,
                            uid_t masterUid);
 

@@ -8,9 +8,9 @@
 
 namespace ts {
 
-// Cap'n Proto RPC ends a call with a message to the callee when the caller drops the answer. An answer
-// that is dropped just before the next call shares that call's write. There are never more of them
-// than calls were under way at once.
+// Cap'n Proto RPC ends a call with a message to the callee when the caller drops the answer. An
+// answer that is dropped just before the next call shares that call's write. There are never more
+// of them than calls were under way at once.
 class KeptAnswers {
 public:
   template <class Response>

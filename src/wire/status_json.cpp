@@ -13,7 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double seconds(std::uint64_t us) { return double(us) / 1e6; }
+double seconds(std::uint64_t us) {
+  return double(us) / 1e6;
+}
 
 // The schema's own word: "resident".
 template <class Enum>
@@ -109,12 +111,9 @@ std::string textOf(const Json& json, int indent) {
 }
 
 Json toJson(wire::GroupStatus::Reader group) {
-  return {{"name", text(group.getName())},
-          {"policy", text(group.getPolicy())},
-          {"paused", group.getPaused()},
-          {"holders", texts(group.getHolders())},
-          {"queue", texts(group.getQueue())},
-          {"switches", group.getSwitches()}};
+  return {{"name", text(group.getName())},    {"policy", text(group.getPolicy())},
+          {"paused", group.getPaused()},      {"holders", texts(group.getHolders())},
+          {"queue", texts(group.getQueue())}, {"switches", group.getSwitches()}};
 }
 
 Json toJson(wire::JobStatus::Reader job) {
@@ -146,12 +145,10 @@ Json toJson(wire::NodeStatus::Reader node) {
 }
 
 Json toJson(wire::OperatorSession::StatusResults::Reader status) {
-  return {{"version", text(status.getVersion())},
-          {"generation", toJson(status.getGeneration())},
-          {"uptime_s", seconds(status.getUptimeUs())},
-          {"groups", objects(status.getGroups())},
-          {"jobs", objects(status.getJobs())},
-          {"nodes", objects(status.getNodes())}};
+  return {
+      {"version", text(status.getVersion())},      {"generation", toJson(status.getGeneration())},
+      {"uptime_s", seconds(status.getUptimeUs())}, {"groups", objects(status.getGroups())},
+      {"jobs", objects(status.getJobs())},         {"nodes", objects(status.getNodes())}};
 }
 
 Json toJson(wire::EventLine::Reader line) {

@@ -8,8 +8,9 @@
 
 namespace ts {
 
-// Keys are the schema's in snake_case; durations end in _s and are seconds. `since_s` of a job is null
-// while it neither waits nor holds. Generation ids are hexadecimal text: they need all 64 bits.
+// Keys are the schema's in snake_case; durations end in _s and are seconds. `since_s` of a job is
+// null while it neither waits nor holds. Generation ids are hexadecimal text: they need all 64
+// bits.
 nlohmann::ordered_json toJson(wire::OperatorSession::StatusResults::Reader status);
 nlohmann::ordered_json toJson(wire::GroupStatus::Reader group);
 nlohmann::ordered_json toJson(wire::JobStatus::Reader job);

@@ -43,28 +43,44 @@ void toWire(const Epoch& epoch, wire::Epoch::Builder out) {
 
 Residency fromWire(wire::Residency residency) {
   switch (residency) {
-    case wire::Residency::ABSENT: return Residency::Absent;
-    case wire::Residency::RESIDENT: return Residency::Resident;
-    case wire::Residency::QUIESCING: return Residency::Quiescing;
-    case wire::Residency::QUIET: return Residency::Quiet;
-    case wire::Residency::SAVING: return Residency::Saving;
-    case wire::Residency::SAVED: return Residency::Saved;
-    case wire::Residency::RESTORING: return Residency::Restoring;
-    case wire::Residency::FAULTED: return Residency::Faulted;
+    case wire::Residency::ABSENT:
+      return Residency::Absent;
+    case wire::Residency::RESIDENT:
+      return Residency::Resident;
+    case wire::Residency::QUIESCING:
+      return Residency::Quiescing;
+    case wire::Residency::QUIET:
+      return Residency::Quiet;
+    case wire::Residency::SAVING:
+      return Residency::Saving;
+    case wire::Residency::SAVED:
+      return Residency::Saved;
+    case wire::Residency::RESTORING:
+      return Residency::Restoring;
+    case wire::Residency::FAULTED:
+      return Residency::Faulted;
   }
   return Residency::Faulted;
 }
 
 wire::Residency toWire(Residency residency) {
   switch (residency) {
-    case Residency::Absent: return wire::Residency::ABSENT;
-    case Residency::Resident: return wire::Residency::RESIDENT;
-    case Residency::Quiescing: return wire::Residency::QUIESCING;
-    case Residency::Quiet: return wire::Residency::QUIET;
-    case Residency::Saving: return wire::Residency::SAVING;
-    case Residency::Saved: return wire::Residency::SAVED;
-    case Residency::Restoring: return wire::Residency::RESTORING;
-    case Residency::Faulted: return wire::Residency::FAULTED;
+    case Residency::Absent:
+      return wire::Residency::ABSENT;
+    case Residency::Resident:
+      return wire::Residency::RESIDENT;
+    case Residency::Quiescing:
+      return wire::Residency::QUIESCING;
+    case Residency::Quiet:
+      return wire::Residency::QUIET;
+    case Residency::Saving:
+      return wire::Residency::SAVING;
+    case Residency::Saved:
+      return wire::Residency::SAVED;
+    case Residency::Restoring:
+      return wire::Residency::RESTORING;
+    case Residency::Faulted:
+      return wire::Residency::FAULTED;
   }
   return wire::Residency::FAULTED;
 }
@@ -112,20 +128,28 @@ namespace {
 
 Outcome::Code fromWire(wire::Outcome::Code code) {
   switch (code) {
-    case wire::Outcome::Code::OK: return Outcome::Code::Ok;
-    case wire::Outcome::Code::REFUSED: return Outcome::Code::Refused;
-    case wire::Outcome::Code::FAILED: return Outcome::Code::Failed;
-    case wire::Outcome::Code::GONE: return Outcome::Code::Gone;
+    case wire::Outcome::Code::OK:
+      return Outcome::Code::Ok;
+    case wire::Outcome::Code::REFUSED:
+      return Outcome::Code::Refused;
+    case wire::Outcome::Code::FAILED:
+      return Outcome::Code::Failed;
+    case wire::Outcome::Code::GONE:
+      return Outcome::Code::Gone;
   }
   return Outcome::Code::Failed;
 }
 
 wire::Outcome::Code toWire(Outcome::Code code) {
   switch (code) {
-    case Outcome::Code::Ok: return wire::Outcome::Code::OK;
-    case Outcome::Code::Refused: return wire::Outcome::Code::REFUSED;
-    case Outcome::Code::Failed: return wire::Outcome::Code::FAILED;
-    case Outcome::Code::Gone: return wire::Outcome::Code::GONE;
+    case Outcome::Code::Ok:
+      return wire::Outcome::Code::OK;
+    case Outcome::Code::Refused:
+      return wire::Outcome::Code::REFUSED;
+    case Outcome::Code::Failed:
+      return wire::Outcome::Code::FAILED;
+    case Outcome::Code::Gone:
+      return wire::Outcome::Code::GONE;
   }
   return wire::Outcome::Code::FAILED;
 }

@@ -1,5 +1,5 @@
-// Between the core's values and the schema's. Ids that a node chose stay the node's own numbers here:
-// whoever holds both sides (the master) maps them.
+// Between the core's values and the schema's. Ids that a node chose stay the node's own numbers
+// here: whoever holds both sides (the master) maps them.
 #pragma once
 
 #include <optional>

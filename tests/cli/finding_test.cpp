@@ -6,9 +6,9 @@
 using namespace ts::cli;
 
 TEST_CASE("a node's report is read line by line, cures apart", "[cli]") {
-  Findings findings =
-      readReport("ok\tnode n0; all well\nwarn\tpersistence mode is off; nvidia-smi -pm 1\nfail\tno "
-                 "driver\nnonsense\n");
+  Findings findings = readReport(
+      "ok\tnode n0; all well\nwarn\tpersistence mode is off; nvidia-smi -pm 1\nfail\tno "
+      "driver\nnonsense\n");
   REQUIRE(findings.size() == 3);
   CHECK(findings[0].what == "node n0; all well");
   CHECK(findings[1].verdict == Verdict::Warn);

@@ -68,10 +68,8 @@ private:
   std::string path() const { return dir_ / "master.sock"; }
   void serve(bool greets) {
     cli::Loop loop;
-    auto listener = loop.io->getNetwork()
-                        .parseAddress(("unix:" + path()).c_str())
-                        .wait(loop.scope)
-                        ->listen();
+    auto listener =
+        loop.io->getNetwork().parseAddress(("unix:" + path()).c_str()).wait(loop.scope)->listen();
     ready_.set_value();
     auto stream = listener->accept().wait(loop.scope);
     capnp::Capability::Client greeter = kj::heap<FakeGreeter>();

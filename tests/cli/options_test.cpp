@@ -39,7 +39,8 @@ TEST_CASE("options that hold everywhere stand before or after the command", "[cl
 }
 
 TEST_CASE("what stands after -- is the program, whatever it looks like", "[cli]") {
-  Options o = parse({"slice", "--group", "g", "--deadline", "2 min", "--", "sh", "--json", "--", "-x"});
+  Options o =
+      parse({"slice", "--group", "g", "--deadline", "2 min", "--", "sh", "--json", "--", "-x"});
   CHECK(o.program == std::vector<std::string>{"sh", "--json", "--", "-x"});
   CHECK_FALSE(o.json);
   CHECK(o.deadline == 120s);
@@ -98,14 +99,17 @@ TEST_CASE("completions know every command and its options", "[cli]") {
     std::string script = completionFor(shell);
     for (const CommandInfo& command : commands()) CHECK_THAT(script, Contains(command.name));
   }
-  CHECK_THAT(completionFor("bash"), Contains("evict) COMPREPLY=($(compgen -W '--help --kill --json"));
+  CHECK_THAT(completionFor("bash"),
+             Contains("evict) COMPREPLY=($(compgen -W '--help --kill --json"));
   CHECK_THAT(completionFor("zsh"), Catch::StartsWith("#compdef tsctl"));
   std::istringstream lines(completionFor("fish"));
   for (std::string line; std::getline(lines, line);) {
     int quotes = 0;
     for (std::size_t i = 0; i < line.size(); ++i) {
-      if (line[i] == '\\') ++i;
-      else if (line[i] == '\'') ++quotes;
+      if (line[i] == '\\')
+        ++i;
+      else if (line[i] == '\'')
+        ++quotes;
     }
     INFO(line);
     CHECK(quotes % 2 == 0);

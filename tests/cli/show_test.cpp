@@ -58,7 +58,8 @@ TEST_CASE("an empty cluster says what to do", "[cli]") {
 TEST_CASE("busy is no reason where the holder is named", "[cli]") {
   Sample sample;
   sample.status.getJobs()[1].setCause("busy");
-  CHECK_THAT(showJobs(sample.status, ""), Catch::Contains("waits for rl/a") && !Catch::Contains("busy"));
+  CHECK_THAT(showJobs(sample.status, ""),
+             Catch::Contains("waits for rl/a") && !Catch::Contains("busy"));
 }
 
 TEST_CASE("why tells what a job waits for and who is before it", "[cli]") {
@@ -74,7 +75,8 @@ TEST_CASE("why tells what a job waits for and who is before it", "[cli]") {
         "  before it rl/a has held its devices for 12.3 s, 2 of 2 participants in the slice\n");
   sample.status.getJobs()[1].setCause("paused");
   jobs.setWithCaveats(0, sample.status.getJobs()[1]);
-  CHECK_THAT(showWhy(jobs), Catch::Contains("cause     paused: an operator paused the group: tsctl resume"));
+  CHECK_THAT(showWhy(jobs),
+             Catch::Contains("cause     paused: an operator paused the group: tsctl resume"));
   jobs.setWithCaveats(0, sample.status.getJobs()[2]);
   CHECK_THAT(showWhy(jobs), Catch::Contains("fault     restore; tsctl clear-fault rl/c"));
 }
@@ -97,5 +99,6 @@ TEST_CASE("text that is no UTF-8 does not break JSON", "[cli]") {
   capnp::MallocMessageBuilder message;
   auto line = message.initRoot<wire::EventLine>();
   line.setText("bad \xff byte");
-  CHECK_THAT(textOf(toJson(wire::EventLine::Reader(line))), Catch::Contains("bad \xef\xbf\xbd byte"));
+  CHECK_THAT(textOf(toJson(wire::EventLine::Reader(line))),
+             Catch::Contains("bad \xef\xbf\xbd byte"));
 }

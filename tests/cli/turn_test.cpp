@@ -25,7 +25,8 @@ struct Here {
     options.group = "g";
   }
   ~Here() {
-    for (const char* name : {"TIMESLICE_SOCKET", "TIMESLICE_GROUP", "TIMESLICE_JOB"}) ::unsetenv(name);
+    for (const char* name : {"TIMESLICE_SOCKET", "TIMESLICE_GROUP", "TIMESLICE_JOB"})
+      ::unsetenv(name);
   }
 };
 

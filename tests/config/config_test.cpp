@@ -102,20 +102,24 @@ TEST_CASE("an unknown key is named with its place and the nearest known one", "[
              Contains("x.toml:2:1: unknown key \"holdlimit\" in [defaults]; did you mean "
                       "\"hold_limit\"?"));
   CHECK_THAT(masterErrors("[group.a]\npolicies = 1\n"), Contains("in [group.a]"));
-  CHECK_THAT(nodeErrors("colour = 1\n"), Contains("unknown key \"colour\"; known here: name, master"));
+  CHECK_THAT(nodeErrors("colour = 1\n"),
+             Contains("unknown key \"colour\"; known here: name, master"));
 }
 
 TEST_CASE("a value of the wrong type says what it is and what to write", "[config]") {
-  CHECK(masterErrors("listen = \"127.0.0.1:1\"\n") ==
-        "x.toml:1:10: listen is the string \"127.0.0.1:1\"; write an array of strings, like [\"a\", "
-        "\"b\"]\n");
+  CHECK(
+      masterErrors("listen = \"127.0.0.1:1\"\n") ==
+      "x.toml:1:10: listen is the string \"127.0.0.1:1\"; write an array of strings, like [\"a\", "
+      "\"b\"]\n");
   CHECK_THAT(masterErrors("listen = [1]\n"), Contains("x.toml:1:11: listen is the number 1"));
-  CHECK_THAT(masterErrors("any_group = \"yes\"\n"), Contains("write true or false, without quotes"));
+  CHECK_THAT(masterErrors("any_group = \"yes\"\n"),
+             Contains("write true or false, without quotes"));
   CHECK_THAT(masterErrors("http = 6831\n"), Contains("http is the number 6831; write a string"));
   CHECK_THAT(masterErrors("group = 3\n"), Contains("write a table"));
   CHECK_THAT(masterErrors("group = { a = 3 }\n"), Contains("groups are written [group.a]"));
   CHECK_THAT(nodeErrors("devices = \"two\"\n"), Contains("write a whole number from 0 to 1024"));
-  CHECK_THAT(masterErrors("[defaults.environment]\nX = 1\n"), Contains("x.toml:2:5: X is the number 1"));
+  CHECK_THAT(masterErrors("[defaults.environment]\nX = 1\n"),
+             Contains("x.toml:2:5: X is the number 1"));
 }
 
 TEST_CASE("a duration or size without a unit is refused, in quotes or not", "[config]") {
@@ -142,9 +146,11 @@ TEST_CASE("what is out of range says the range", "[config]") {
 
 TEST_CASE("a user that is nobody here is named with its place", "[config]") {
   CHECK(masterErrors("operators = [\"root\", \"no-such-user\"]\n") ==
-        "x.toml:1:22: operators names \"no-such-user\", and this machine knows no such user; create it or "
+        "x.toml:1:22: operators names \"no-such-user\", and this machine knows no such user; "
+        "create it or "
         "write a uid\n");
-  CHECK_THAT(masterErrors("[group.g]\nusers = [\"no-such-user\"]\n"), Contains("x.toml:2:10: users names"));
+  CHECK_THAT(masterErrors("[group.g]\nusers = [\"no-such-user\"]\n"),
+             Contains("x.toml:2:10: users names"));
 }
 
 TEST_CASE("what this release does not have is refused", "[config]") {
@@ -161,7 +167,8 @@ TEST_CASE("values that contradict each other are named", "[config]") {
   CHECK_THAT(masterErrors("auth = \"none\"\nlisten = [\"0.0.0.0:6830\"]\n"),
              Contains("x.toml:1:8: auth is \"none\" while listen has \"0.0.0.0:6830\""));
   CHECK(masterErrors("auth = \"none\"\n").empty());
-  CHECK(masterErrors("auth = \"none\"\nauth_none_anywhere = true\nlisten = [\"0.0.0.0:1\"]\n").empty());
+  CHECK(masterErrors("auth = \"none\"\nauth_none_anywhere = true\nlisten = [\"0.0.0.0:1\"]\n")
+            .empty());
 }
 
 TEST_CASE("every error of a file is told at once, in the order of the lines", "[config]") {

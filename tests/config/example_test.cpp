@@ -56,7 +56,8 @@ TEST_CASE("the example of the node is valid as it is and with every line in forc
 }
 
 TEST_CASE("the examples name every key there is", "[config]") {
-  checkNamesEveryKey(errorsOf(loadMasterConfig, "zzzzzzzzzz = 1\n"), textOf(CONF_DIR "/master.toml"));
+  checkNamesEveryKey(errorsOf(loadMasterConfig, "zzzzzzzzzz = 1\n"),
+                     textOf(CONF_DIR "/master.toml"));
   checkNamesEveryKey(errorsOf(loadNodeConfig, "zzzzzzzzzz = 1\n"), textOf(CONF_DIR "/node.toml"));
   std::string group = errorsOf(loadMasterConfig, "[defaults]\nzzzzzzzzzz = 1\n");
   std::string master = textOf(CONF_DIR "/master.toml") + "#environment = ";  // shown as a section

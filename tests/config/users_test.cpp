@@ -11,7 +11,8 @@ TEST_CASE("a user is a name or a number", "[config]") {
     CHECK_FALSE(uidNamed(nobody));
 }
 
-TEST_CASE("a master's user that is nobody is named with its key, its file and the way out", "[config]") {
+TEST_CASE("a master's user that is nobody is named with its key, its file and the way out",
+          "[config]") {
   auto text = unknownMasterUser("no-such-user", "/etc/timeslice/node.toml");
   CHECK_THAT(text, Catch::Contains("/etc/timeslice/node.toml: master_user is \"no-such-user\"") &&
                        Catch::Contains("create it or name a uid"));

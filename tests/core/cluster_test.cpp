@@ -73,9 +73,11 @@ TEST_CASE("a member shows as quiescing, saving and restoring while it is moved",
   auto finish = [&](Residency left) {
     OperationId last{};
     for (const Action& a : t.out) {
-      std::visit([&](const auto& x) {
-        if constexpr (requires { x.operation; }) last = x.operation;
-      }, a);
+      std::visit(
+          [&](const auto& x) {
+            if constexpr (requires { x.operation; }) last = x.operation;
+          },
+          a);
     }
     Outcome o;
     o.members = {{MemberId{11}, left, 10, 0, {{n0, 0}}}};

@@ -1,5 +1,5 @@
-// What one acquire + yield costs the core, with groups of 10 and of 1,000 jobs that all wait for the same
-// devices: 10,000 jobs in all. Prints microseconds; asserts nothing about time.
+// What one acquire + yield costs the core, with groups of 10 and of 1,000 jobs that all wait for
+// the same devices: 10,000 jobs in all. Prints microseconds; asserts nothing about time.
 #include <chrono>
 #include <cstdio>
 #include <vector>
@@ -72,6 +72,7 @@ double cost(unsigned jobs, unsigned perGroup) {
 int main() {
   double small = cost(10000, 10);
   double large = cost(10000, 1000);
-  std::printf("acquire + yield, 10000 jobs: %.2f us in groups of 10, %.2f us in groups of 1000 (x %.2f)\n",
-              small, large, large / small);
+  std::printf(
+      "acquire + yield, 10000 jobs: %.2f us in groups of 10, %.2f us in groups of 1000 (x %.2f)\n",
+      small, large, large / small);
 }

@@ -52,7 +52,8 @@ TEST_CASE("every event reads as one line that begins with its verb", "[core][des
   CHECK(line(FaultCleared{A}) == "clear-fault job=A");
 }
 
-TEST_CASE("an outcome tells its cause, its bytes and where it left each member", "[core][describe]") {
+TEST_CASE("an outcome tells its cause, its bytes and where it left each member",
+          "[core][describe]") {
   Outcome o{.code = Outcome::Code::Failed, .cause = Cause::DriverError, .need = 8, .free = 4};
   o.lasting = true;
   o.bytes = 16;

@@ -1,6 +1,6 @@
-// Runs every scripts/*.txt against a Cluster. UPDATE_SCRIPTS=1 rewrites the expected output in place;
-// read the diff before you commit it. In a script: commands, then `----`, then the recorded actions,
-// then an empty line.
+// Runs every scripts/*.txt against a Cluster. UPDATE_SCRIPTS=1 rewrites the expected output in
+// place; read the diff before you commit it. In a script: commands, then `----`, then the recorded
+// actions, then an empty line.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>

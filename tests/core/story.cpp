@@ -313,8 +313,8 @@ void Story::note(const Action& action) {
       [&](const auto& a) {
         if constexpr (requires { a.operation; }) {
           std::string line = describe(action);
-          std::string key = line.substr(0, line.find(' ')) + " " + names_.node(a.node) + " " +
-                            names_.job(a.job);
+          std::string key =
+              line.substr(0, line.find(' ')) + " " + names_.node(a.node) + " " + names_.job(a.job);
           MemberId member{};
           if constexpr (requires { a.member; }) {
             member = a.member;

@@ -121,7 +121,8 @@ TEST_CASE("a reader that does not read loses lines, is told how many, and blocks
   log.info(Line("again"));
   auto lines = linesOf(pipe.read());
   REQUIRE(lines.size() == 2);
-  CHECK_THAT(lines[0], Catch::StartsWith("log-dropped lines=" + std::to_string(kLines - kept) + " "));
+  CHECK_THAT(lines[0],
+             Catch::StartsWith("log-dropped lines=" + std::to_string(kLines - kept) + " "));
   CHECK_THAT(lines[1], Catch::StartsWith("again "));
 }
 

@@ -100,7 +100,8 @@ TEST_CASE("a node that falls silent is suspect, though its connection lives", "[
   house.until([&] { return house.state("n1") == NodeState::Suspect; });
 }
 
-TEST_CASE("a node that is dead for good loses its slices, one of many suspects does not", "[master]") {
+TEST_CASE("a node that is dead for good loses its slices, one of many suspects does not",
+          "[master]") {
   MasterConfig config;
   config.heartbeat = std::chrono::milliseconds(2);
   config.suspectAfter = std::chrono::milliseconds(200);
@@ -223,7 +224,8 @@ TEST_CASE("a grant that nobody is in is taken back by the next master", "[master
   node.acquire(1, 100);
   house.until([&] { return node.entered(1); });
   node.disconnect();
-  node.forgetYield(1);  // the earlier master had heard of it, and died before it could end the slice
+  node.forgetYield(
+      1);  // the earlier master had heard of it, and died before it could end the slice
   house.restart();
   node.connect(house.address);
   node.acquire(2, 200);
@@ -265,7 +267,8 @@ TEST_CASE("of two masters with one number a node follows one", "[master]") {
   a.connect(house.address);
 }
 
-TEST_CASE("a master with nodes of its own starts anew above a node that has seen more", "[master]") {
+TEST_CASE("a master with nodes of its own starts anew above a node that has seen more",
+          "[master]") {
   MasterHouse house;
   ScriptedNode mine(house.loop, "mine"), other(house.loop, "other");
   mine.connect(house.address);

@@ -40,7 +40,9 @@ struct Desk {
   ScriptedNode node{house.loop, "n1"};
   kj::Own<Link> link;
 
-  explicit Desk(MasterConfig config = {}) : house(std::move(config)) { node.connect(house.address); }
+  explicit Desk(MasterConfig config = {}) : house(std::move(config)) {
+    node.connect(house.address);
+  }
 
   wire::OperatorSession::Client as(std::optional<uid_t> uid) {
     return house.master->operators.open(uid);
@@ -49,8 +51,8 @@ struct Desk {
   wire::OperatorSession::Client connected() {
     auto stream = house.loop.address(house.address)->connect().wait(house.loop.scope);
     link = kj::heap<Link>(kj::mv(stream), Link::Side::Caller);
-    auto greeted = greet(link->peer<wire::Master>(), *house.auth, runHere(), 0)
-                       .wait(house.loop.scope);
+    auto greeted =
+        greet(link->peer<wire::Master>(), *house.auth, runHere(), 0).wait(house.loop.scope);
     return enterOperator(kj::mv(greeted), *house.auth, runHere()).wait(house.loop.scope);
   }
   template <class Request>
@@ -301,5 +303,6 @@ TEST_CASE("the dashboard's JSON names what the master knows", "[master]") {
   Desk desk;
   desk.node.join("rl", "A", 1);
   std::string json = statusJson(desk.house.master->operators);
-  CHECK_THAT(json, Catch::Contains("\"rl\"") && Catch::Contains("\"A\"") && Catch::Contains("\"n1\""));
+  CHECK_THAT(json,
+             Catch::Contains("\"rl\"") && Catch::Contains("\"A\"") && Catch::Contains("\"n1\""));
 }

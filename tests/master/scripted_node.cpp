@@ -18,12 +18,16 @@ public:
   }
   kj::Promise<void> discard(DiscardContext c) override { return simply("discard", c); }
   kj::Promise<void> kill(KillContext c) override { return simply("kill", c); }
-  kj::Promise<void> quiesce(QuiesceContext c) override { return move("quiesce", c, Residency::Quiet); }
+  kj::Promise<void> quiesce(QuiesceContext c) override {
+    return move("quiesce", c, Residency::Quiet);
+  }
   kj::Promise<void> release(ReleaseContext c) override {
     return move("release", c, Residency::Resident);
   }
   kj::Promise<void> save(SaveContext c) override { return move("save", c, Residency::Saved); }
-  kj::Promise<void> restore(RestoreContext c) override { return move("restore", c, Residency::Quiet); }
+  kj::Promise<void> restore(RestoreContext c) override {
+    return move("restore", c, Residency::Quiet);
+  }
 
   kj::Promise<void> grant(GrantContext c) override {
     auto params = c.getParams();
@@ -38,8 +42,8 @@ public:
   }
   kj::Promise<void> refuse(RefuseContext c) override {
     auto p = c.getParams();
-    node_.refusals.push_back({p.getRequest(), causeFromWire(p.getCause()), text(p.getHolder()),
-                              text(p.getDetail())});
+    node_.refusals.push_back(
+        {p.getRequest(), causeFromWire(p.getCause()), text(p.getHolder()), text(p.getDetail())});
     for (auto& [id, participant] : node_.participants_)
       if (participant.request == p.getRequest()) participant.waiting = false;
     return kj::READY_NOW;
@@ -77,9 +81,8 @@ private:
     Outcome outcome = node_.obey(verb, job, OperationId{order.getOperation()});
     if (outcome.ok()) effect();
     outcome.members = node_.facts(job).members;
-    return node_.whenAnswerable(verb).then([context, outcome]() mutable {
-      toWire(outcome, context.getResults().initOutcome());
-    });
+    return node_.whenAnswerable(verb).then(
+        [context, outcome]() mutable { toWire(outcome, context.getResults().initOutcome()); });
   }
 
   ScriptedNode& node_;
@@ -201,11 +204,13 @@ void ScriptedNode::reportJob(const JobName& name, const Job& job, wire::JobRepor
     auto to = participants[i++];
     to.setId(id);
     to.setProcess(id);
-    toWire([&] {
-      Devices devices;
-      for (auto index : p.devices) devices.push_back({NodeId{}, index});
-      return devices;
-    }(), to.initDevices(unsigned(p.devices.size())));
+    toWire(
+        [&] {
+          Devices devices;
+          for (auto index : p.devices) devices.push_back({NodeId{}, index});
+          return devices;
+        }(),
+        to.initDevices(unsigned(p.devices.size())));
     to.setEntered(p.entered);
     toWire(p.epoch, to.initEpoch());
     to.setWaiting(p.waiting);
@@ -290,8 +295,8 @@ void ScriptedNode::endJob(const std::string& group, const std::string& job) {
   call.send().wait(loop_.scope);
 }
 
-void ScriptedNode::seeMember(std::uint64_t member, const std::string& group,
-                             const std::string& job, std::uint64_t bytes) {
+void ScriptedNode::seeMember(std::uint64_t member, const std::string& group, const std::string& job,
+                             std::uint64_t bytes) {
   JobName name{group, job};
   members_[member] = {.job = name,
                       .fact = {.member = MemberId{member},

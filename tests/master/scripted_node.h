@@ -1,4 +1,5 @@
-// A node daemon inside a test: does what it is ordered, remembers what it was told, answers as scripted.
+// A node daemon inside a test: does what it is ordered, remembers what it was told, answers as
+// scripted.
 #pragma once
 
 #include <deque>
@@ -55,7 +56,7 @@ public:
   std::vector<Refused> refusals;
   std::vector<std::string> asked;  // to yield
   unsigned heartbeats = 0;
-  Generation generation;           // that it follows
+  Generation generation;  // that it follows
 
   // The next order with this verb ends so instead of being obeyed.
   std::map<std::string, std::deque<Outcome>> script;

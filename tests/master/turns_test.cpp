@@ -155,8 +155,8 @@ TEST_CASE("a priority that would overflow the queue is refused with its range", 
     return fromWire(request.send().wait(house.loop.scope).getOutcome(), NodeId{});
   };
   for (std::int32_t priority : {10'001, -10'001, 2'147'483'647, -2'147'483'647 - 1}) {
-    CHECK_THAT(join(priority).detail, Catch::Contains("-10000 to 10000") &&
-                                          Catch::Contains(std::to_string(priority)));
+    CHECK_THAT(join(priority).detail,
+               Catch::Contains("-10000 to 10000") && Catch::Contains(std::to_string(priority)));
   }
   CHECK(join(-10'000).ok());
 }

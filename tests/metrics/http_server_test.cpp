@@ -7,9 +7,9 @@
 #include "support/loop.h"
 
 using namespace ts;
-using test::Loop;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
+using test::Loop;
 
 namespace {
 
@@ -33,14 +33,14 @@ TEST_CASE("pages answer on the loop, rendered when asked for", "[metrics]") {
   HttpServer server(l.base.get(), "127.0.0.1", 0,
                     {.metrics = [&] { return "scrapes " + std::to_string(++scrapes) + "\n"; },
                      .status = [] { return std::string("{\"jobs\":[]}"); }});
-  CHECK_THAT(get(l, server, "/metrics"),
-             StartsWith("HTTP/1.0 200") && Contains("text/plain; version=0.0.4") &&
-                 Contains("\r\n\r\nscrapes 1\n"));
+  CHECK_THAT(get(l, server, "/metrics"), StartsWith("HTTP/1.0 200") &&
+                                             Contains("text/plain; version=0.0.4") &&
+                                             Contains("\r\n\r\nscrapes 1\n"));
   CHECK_THAT(get(l, server, "/metrics?x=1"), Contains("scrapes 2\n"));
   CHECK_THAT(get(l, server, "/status.json"),
              Contains("application/json") && Contains("{\"jobs\":[]}"));
-  CHECK_THAT(get(l, server, "/"), Contains("text/html") && Contains("<title>timeslice</title>") &&
-                                      Contains("</html>"));
+  CHECK_THAT(get(l, server, "/"),
+             Contains("text/html") && Contains("<title>timeslice</title>") && Contains("</html>"));
   CHECK_THAT(get(l, server, "/healthz"), StartsWith("HTTP/1.0 200") && Contains("ok\n"));
 }
 
@@ -95,6 +95,7 @@ TEST_CASE("the server listens on IPv6 too", "[metrics]") {
 TEST_CASE("an address that is taken is named in the error", "[metrics]") {
   Loop l;
   HttpServer first(l.base.get(), "127.0.0.1", 0, {});
-  CHECK_THROWS_WITH(HttpServer(l.base.get(), "127.0.0.1", first.port(), {}),
-                    Contains("cannot listen for HTTP on 127.0.0.1:" + std::to_string(first.port())));
+  CHECK_THROWS_WITH(
+      HttpServer(l.base.get(), "127.0.0.1", first.port(), {}),
+      Contains("cannot listen for HTTP on 127.0.0.1:" + std::to_string(first.port())));
 }

@@ -161,7 +161,8 @@ TEST_CASE("a process that dies while it joins is forgotten", "[node]") {
   CHECK(w.master.count("left") == 1);
 }
 
-TEST_CASE("a yield while the master is away returns, and is told when there is one again", "[node]") {
+TEST_CASE("a yield while the master is away returns, and is told when there is one again",
+          "[node]") {
   World w;
   auto a = w.node.joined("a");
   w.enter(*a, "a", 7);

@@ -159,8 +159,12 @@ TEST_CASE("another version is refused with both", "[node]") {
   World w;
   Program p(w.l, w.node.config.socket);
   auto m = message(TSL_HELLO);
-  SECTION("in the header") { m.header.version = 9; }
-  SECTION("in the range") { m.u.hello = {9, 12}; }
+  SECTION("in the header") {
+    m.header.version = 9;
+  }
+  SECTION("in the range") {
+    m.u.hello = {9, 12};
+  }
   auto reply = p.call(m);
   refused(reply, TSL_VERSION_MISMATCH, "9");
   refused(reply, TSL_VERSION_MISMATCH, "version 1");
@@ -271,8 +275,10 @@ private:
 
 }  // namespace
 
-TEST_CASE("who connects while no descriptor is left is taken in when there are some again", "[node]") {
-  auto room = GENERATE(0, 1, 2);  // none for the connection, for its pidfd, for a look at the process
+TEST_CASE("who connects while no descriptor is left is taken in when there are some again",
+          "[node]") {
+  auto room =
+      GENERATE(0, 1, 2);  // none for the connection, for its pidfd, for a look at the process
   World w;
   auto p = w.node.program();
   p->disconnect();

@@ -5,10 +5,7 @@
 #include <algorithm>
 
 namespace ts::test {
-namespace {
-
-
-}  // namespace
+namespace {}  // namespace
 
 class FakeMaster::Session final : public wire::NodeSession::Server {
 public:
@@ -17,8 +14,8 @@ public:
   kj::Promise<void> join(JoinContext context) override {
     auto job = text(context.getParams().getSpec().getKey().getName());
     auto p = context.getParams().getParticipant();
-    m_.told.push_back("join " + job + " uid=" +
-                      std::to_string(context.getParams().getSpec().getUid()));
+    m_.told.push_back("join " + job +
+                      " uid=" + std::to_string(context.getParams().getSpec().getUid()));
     if (m_.joinAnswer.ok()) m_.participants[job].participant = p.getId();
     toWire(m_.joinAnswer, context.getResults().initOutcome());
     if (!m_.holdJoins) return kj::READY_NOW;
@@ -59,8 +56,8 @@ public:
   }
   kj::Promise<void> yield(YieldContext context) override {
     auto p = context.getParams();
-    return say("yield " + std::to_string(p.getParticipant()) + " epoch=" +
-               std::to_string(p.getEpoch().getCounter()));
+    return say("yield " + std::to_string(p.getParticipant()) +
+               " epoch=" + std::to_string(p.getEpoch().getCounter()));
   }
   kj::Promise<void> heartbeat(HeartbeatContext) override { return kj::READY_NOW; }
   kj::Promise<void> finished(FinishedContext context) override {
@@ -71,8 +68,10 @@ public:
 
   static void keep(std::vector<MemberFact>& facts, MemberFact fact) {
     auto same = std::ranges::find(facts, fact.member, &MemberFact::member);
-    if (same == facts.end()) facts.push_back(std::move(fact));
-    else *same = std::move(fact);
+    if (same == facts.end())
+      facts.push_back(std::move(fact));
+    else
+      *same = std::move(fact);
   }
 
 private:
@@ -136,7 +135,9 @@ private:
   FakeMaster& m_;
 };
 
-FakeMaster::FakeMaster(Loop& loop) : loop_(loop) { listenAgain(); }
+FakeMaster::FakeMaster(Loop& loop) : loop_(loop) {
+  listenAgain();
+}
 
 void FakeMaster::listenAgain() {
   auto address = loop_.address(kj::str("127.0.0.1:", port_));
@@ -152,7 +153,8 @@ void FakeMaster::stopListening() {
 
 kj::Promise<void> FakeMaster::acceptLoop() {
   return listener_->accept().then([this](kj::Own<kj::AsyncIoStream> stream) {
-    links_.push_back(kj::heap<Link>(kj::mv(stream), Link::Side::Listener, kj::heap<Bootstrap>(*this)));
+    links_.push_back(
+        kj::heap<Link>(kj::mv(stream), Link::Side::Listener, kj::heap<Bootstrap>(*this)));
     return acceptLoop();
   });
 }

@@ -24,8 +24,8 @@ public:
   void listenAgain();
 
   Generation generation{1, 77};
-  Outcome joinAnswer;           // to the joins that come
-  bool holdJoins = false;       // until letJoins()
+  Outcome joinAnswer;      // to the joins that come
+  bool holdJoins = false;  // until letJoins()
   void letJoins();
   std::uint64_t nextTicket = 1;
 
@@ -43,7 +43,7 @@ public:
     bool entered = false;
     Epoch epoch;
   };
-  std::map<std::string, Known> participants;  // by job name; the last one of each
+  std::map<std::string, Known> participants;               // by job name; the last one of each
   std::map<std::string, std::vector<MemberFact>> members;  // by job name
   std::map<std::string, bool> granted;                     // by job name, as reported
   std::map<std::string, std::vector<std::string>> nodes;   // by job name, as reported

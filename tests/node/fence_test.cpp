@@ -11,7 +11,9 @@ const JobName kA{"rl", "a"};
 const JobName kB{"rl", "b"};
 using Kind = Fence::Decision::Kind;
 
-OperationId op(std::uint64_t n) { return OperationId{n}; }
+OperationId op(std::uint64_t n) {
+  return OperationId{n};
+}
 
 }  // namespace
 
@@ -20,8 +22,13 @@ TEST_CASE("an order is obeyed once and then answered from the record", "[node]")
   Fence fence(records);
   CHECK(fence.admit(kA, op(5)).kind == Kind::Obey);
   CHECK(fence.admit(kA, op(5)).kind == Kind::Running);
-  fence.finished(kA, op(5), {.code = Outcome::Code::Failed, .cause = Cause::NotReleased, .need = 7,
-                             .lasting = true, .detail = "two\nlines", .bytes = 9});
+  fence.finished(kA, op(5),
+                 {.code = Outcome::Code::Failed,
+                  .cause = Cause::NotReleased,
+                  .need = 7,
+                  .lasting = true,
+                  .detail = "two\nlines",
+                  .bytes = 9});
   auto again = fence.admit(kA, op(5));
   CHECK(again.kind == Kind::Repeated);
   CHECK(again.outcome.cause == Cause::NotReleased);

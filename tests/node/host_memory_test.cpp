@@ -28,7 +28,8 @@ const JobName kA{"rl", "a"};
 
 TEST_CASE("MemAvailable is read in bytes", "[node]") {
   Tree t;
-  t.write("/proc/meminfo", "MemTotal:  100 kB\nMemFree:  2 kB\nMemAvailable:  40 kB\nBuffers: 1 kB\n");
+  t.write("/proc/meminfo",
+          "MemTotal:  100 kB\nMemFree:  2 kB\nMemAvailable:  40 kB\nBuffers: 1 kB\n");
   CHECK(memAvailable(t.dir.path()) == 40 * 1024);
   CHECK(memAvailable() > 0);
 }

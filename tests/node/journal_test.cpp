@@ -14,7 +14,9 @@ using ts::test::TempDir;
 
 namespace {
 
-std::string fileOf(const TempDir& dir) { return dir / "journal"; }
+std::string fileOf(const TempDir& dir) {
+  return dir / "journal";
+}
 
 std::string contentOf(const TempDir& dir) {  // without the room that is kept ahead
   std::ifstream in(fileOf(dir));
@@ -35,7 +37,8 @@ TEST_CASE("a journal is read back as it was left", "[node]") {
     j.erase("c");
   }
   Journal again(dir.path());
-  CHECK(again.all() == std::map<std::string, std::string>{{"a", "3"}, {"b", "two\twith\nodd %09 signs"}});
+  CHECK(again.all() ==
+        std::map<std::string, std::string>{{"a", "3"}, {"b", "two\twith\nodd %09 signs"}});
 }
 
 TEST_CASE("a step that was cut short counts for nothing, wherever it was cut", "[node]") {

@@ -36,7 +36,8 @@ TEST_CASE("request numbers grow, except a cancel's, which another thread may ove
   CHECK_FALSE(checkMessage(m, 256, false, 0));  // a new connection, whose hello it overtook
 }
 
-TEST_CASE("no random bytes are taken for a message, and all are looked at inside their bounds", "[node]") {
+TEST_CASE("no random bytes are taken for a message, and all are looked at inside their bounds",
+          "[node]") {
   std::mt19937 random(1);
   for (int i = 0; i < 20000; ++i) {
     tsl_message m;
@@ -47,9 +48,12 @@ TEST_CASE("no random bytes are taken for a message, and all are looked at inside
       m.header.version = TSL_VERSION;
       m.header.type %= 70;
     }
-    auto rejection = checkMessage(m, random() % 3 ? 256 : random() % 300, random() % 5 == 0, random());
-    if (rejection) CHECK_FALSE(rejection->why.empty());
-    else CHECK(m.header.magic == TSL_MAGIC);
+    auto rejection =
+        checkMessage(m, random() % 3 ? 256 : random() % 300, random() % 5 == 0, random());
+    if (rejection)
+      CHECK_FALSE(rejection->why.empty());
+    else
+      CHECK(m.header.magic == TSL_MAGIC);
   }
 }
 

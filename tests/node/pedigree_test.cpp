@@ -17,8 +17,8 @@ struct Machine {
   std::vector<Root> roots;
 
   Process& add(pid_t pid, pid_t parent, pid_t session = 0, std::string cgroup = "/") {
-    return processes[pid] = {{pid, std::uint64_t(pid)}, parent, session ? session : pid, 1000,
-                             std::move(cgroup)};
+    return processes[pid] = {
+               {pid, std::uint64_t(pid)}, parent, session ? session : pid, 1000, std::move(cgroup)};
   }
   void joins(pid_t pid, const JobName& job) { roots.push_back({job, processes.at(pid)}); }
   std::optional<JobName> jobOf(pid_t pid) {

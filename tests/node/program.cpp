@@ -37,13 +37,16 @@ namespace {
     switch (buffer[0]) {
       case 'c':
         node = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        if (::connect(node, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) < 0) _exit(9);
+        if (::connect(node, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) < 0)
+          _exit(9);
         break;
       case 'd':
         ::close(node);
         node = -1;
         break;
-      case 'm': (void)!::send(node, buffer + 1, std::size_t(n) - 1, MSG_NOSIGNAL); break;
+      case 'm':
+        (void)!::send(node, buffer + 1, std::size_t(n) - 1, MSG_NOSIGNAL);
+        break;
       case 'f':
         if (pid_t child = ::fork(); child == 0) {
           (void)!::send(node, buffer + 1, std::size_t(n) - 1, MSG_NOSIGNAL);
@@ -52,7 +55,8 @@ namespace {
           ::waitpid(child, nullptr, 0);
         }
         break;
-      default: _exit(8);
+      default:
+        _exit(8);
     }
     (void)!::send(control, "a", 1, 0);  // done
   }
@@ -89,7 +93,9 @@ Program::Program(Loop& loop, std::string socket, std::optional<uid_t> uid) : loo
   connect();
 }
 
-Program::~Program() { kill(); }
+Program::~Program() {
+  kill();
+}
 
 void Program::kill() {
   if (reaped_) return;
@@ -119,8 +125,12 @@ void Program::connect() {
   arrived_.clear();  // what came over an earlier connection
   last_ = 0;
 }
-void Program::disconnect() { command('d', nullptr, 0); }
-void Program::sendBytes(const std::string& bytes) { command('m', bytes.data(), bytes.size()); }
+void Program::disconnect() {
+  command('d', nullptr, 0);
+}
+void Program::sendBytes(const std::string& bytes) {
+  command('m', bytes.data(), bytes.size());
+}
 
 std::uint64_t Program::send(tsl_message m) {
   if (m.header.request == 0) m.header.request = ++last_;
@@ -164,7 +174,9 @@ tsl_reply Program::answerTo(std::uint64_t request) {
   return m.u.reply;
 }
 
-tsl_reply Program::call(tsl_message m) { return answerTo(send(m)); }
+tsl_reply Program::call(tsl_message m) {
+  return answerTo(send(m));
+}
 
 tsl_reply Program::hello() {
   auto m = message(TSL_HELLO);
@@ -172,8 +184,9 @@ tsl_reply Program::hello() {
   return call(m);
 }
 
-tsl_reply Program::join(const std::string& group, const std::string& job, const std::string& devices,
-                        const std::string& backend, std::uint32_t gang) {
+tsl_reply Program::join(const std::string& group, const std::string& job,
+                        const std::string& devices, const std::string& backend,
+                        std::uint32_t gang) {
   if (!devices.empty()) send(claimMessage(devices));
   return call(joinMessage(group, job, backend, gang));
 }
@@ -181,11 +194,15 @@ tsl_reply Program::join(const std::string& group, const std::string& job, const 
 std::uint64_t Program::startAcquire(std::int64_t deadlineMs) {
   return send(acquireMessage(deadlineMs));
 }
-tsl_reply Program::acquire(std::int64_t deadlineMs) { return answerTo(startAcquire(deadlineMs)); }
+tsl_reply Program::acquire(std::int64_t deadlineMs) {
+  return answerTo(startAcquire(deadlineMs));
+}
 tsl_reply Program::yield(std::uint64_t counter, std::uint32_t generation) {
   return call(yieldMessage(counter, generation));
 }
-tsl_reply Program::leave() { return call(message(TSL_LEAVE)); }
+tsl_reply Program::leave() {
+  return call(message(TSL_LEAVE));
+}
 
 tsl_message message(tsl_type type) {
   tsl_message m{};
@@ -193,8 +210,8 @@ tsl_message message(tsl_type type) {
   return m;
 }
 
-tsl_message joinMessage(const std::string& group, const std::string& job, const std::string& backend,
-                        std::uint32_t gang) {
+tsl_message joinMessage(const std::string& group, const std::string& job,
+                        const std::string& backend, std::uint32_t gang) {
   auto m = message(TSL_JOIN);
   copyText(m.u.join.group, sizeof(m.u.join.group), group);
   copyText(m.u.join.job, sizeof(m.u.join.job), job);

@@ -14,8 +14,8 @@
 
 namespace ts::test {
 
-// The kernel says who speaks, so each participant has to be a process. It connects, sends and receives
-// on command and ends with the test at the latest.
+// The kernel says who speaks, so each participant has to be a process. It connects, sends and
+// receives on command and ends with the test at the latest.
 class Program {
 public:
   // `uid`: as whom it runs; needs root unless it is ours.
@@ -36,8 +36,8 @@ public:
   void kill();
 
   bool hasMessage();
-  tsl_message receive();          // turns the loop until one comes
-  bool isClosedByNode();          // turns the loop until it is, or a message comes
+  tsl_message receive();  // turns the loop until one comes
+  bool isClosedByNode();  // turns the loop until it is, or a message comes
 
   // One request and its reply.
   tsl_reply call(tsl_message message);

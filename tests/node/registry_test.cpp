@@ -29,7 +29,8 @@ TEST_CASE("a later life of the daemon knows what the earlier knew", "[node]") {
   {
     Registry r(records);
     r.setGeneration({4, 0xfedcba9876543210});
-    r.addJob({.key = kA, .uid = 1000, .gang = 2, .priority = -3, .keepBroken = true, .backend = "cuda"});
+    r.addJob(
+        {.key = kA, .uid = 1000, .gang = 2, .priority = -3, .keepBroken = true, .backend = "cuda"});
     auto& p = r.add(participant(r, kA, 17));
     pid = p.id;
     p.entered = Epoch{4, 9};

@@ -13,11 +13,14 @@ const JobName kB{"rl", "b"};
 const JobName kC{"rl", "c"};
 constexpr Bytes kGiB = 1ull << 30;
 
-HostLimit available(Bytes room) { return {"MemAvailable", room, {}}; }
+HostLimit available(Bytes room) {
+  return {"MemAvailable", room, {}};
+}
 
 }  // namespace
 
-TEST_CASE("a switch is booked against the least of all limits, and the refusal names it", "[node]") {
+TEST_CASE("a switch is booked against the least of all limits, and the refusal names it",
+          "[node]") {
   Bookings bookings(10 * kGiB);
   Need need{.host = {{kA, 6 * kGiB}}};
   CHECK(bookings.book(kB, need, 0, {available(100 * kGiB)}, {}).ok);
@@ -27,7 +30,8 @@ TEST_CASE("a switch is booked against the least of all limits, and the refusal n
   CHECK(no.need == 6 * kGiB);
   CHECK(no.free == 4 * kGiB);
   CHECK(no.what == "host_budget");
-  auto cgroup = bookings.book(kB, need, 0, {available(100 * kGiB), {"cgroup /job", 5 * kGiB, {kA}}}, {});
+  auto cgroup =
+      bookings.book(kB, need, 0, {available(100 * kGiB), {"cgroup /job", 5 * kGiB, {kA}}}, {});
   CHECK(cgroup.what == "cgroup /job");
   // Another job's cgroup does not bound it.
   CHECK(bookings.book(kB, need, 0, {{"cgroup /other", 0, {kC}}}, {}).ok);

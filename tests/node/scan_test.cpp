@@ -25,7 +25,9 @@ private:
   std::optional<std::uint64_t> bytes_;
 };
 
-Identity self() { return readProcess(::getpid())->identity; }
+Identity self() {
+  return readProcess(::getpid())->identity;
+}
 
 }  // namespace
 
@@ -40,7 +42,8 @@ TEST_CASE("a process whose memory the driver does not tell is not measured", "[n
   OneUser inventory({});
   auto seen = scan(inventory, {0});
   CHECK_FALSE(seen.bytesOf(self(), {0}));
-  CHECK(seen.bytesOf({self().pid, 1}, {0}) == DeviceBytes{});  // another, which had the number before
+  CHECK(seen.bytesOf({self().pid, 1}, {0}) ==
+        DeviceBytes{});  // another, which had the number before
 }
 
 TEST_CASE("memory under a number that has been given to another is not the dead one's", "[node]") {

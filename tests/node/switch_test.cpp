@@ -86,8 +86,8 @@ TEST_CASE("a member that cannot be stopped lets the others go", "[node]") {
   World w;
   auto second = w.node.joined("a", "0", "fake");
   w.give(*second, "a", kGiB);
-  w.node.backend.fake.failIn(1, "quiesce", {.code = BackendOutcome::Code::TimedOut,
-                                            .detail = "it does not stop"});
+  w.node.backend.fake.failIn(
+      1, "quiesce", {.code = BackendOutcome::Code::TimedOut, .detail = "it does not stop"});
   auto outcome = w.wait(w.master.quiesce("a"));
   CHECK(outcome.code == Outcome::Code::Failed);
   CHECK(outcome.cause == Cause::Overdue);
@@ -141,8 +141,8 @@ TEST_CASE("nothing is restored, and no room is promised, on a device that cannot
   CHECK(w.wait(w.master.save("a", w.ofA)).ok());
   w.node.cards.setBlind(FakeCards::Blind::All);
   auto before = w.calls().size();
-  for (auto outcome : {w.wait(w.master.restore("a", w.ofA)),
-                       w.wait(w.master.prepare("a", {w.ofB}, {w.ofA}))}) {
+  for (auto outcome :
+       {w.wait(w.master.restore("a", w.ofA)), w.wait(w.master.prepare("a", {w.ofB}, {w.ofA}))}) {
     CHECK(outcome.code == Outcome::Code::Refused);
     CHECK(outcome.cause == Cause::NoDeviceMemory);
     CHECK(outcome.detail == "device 0 cannot be measured: fake cards");
@@ -286,7 +286,8 @@ TEST_CASE("a member that dies is told, and its device when it was measured clear
   w.l.pumpUntil([&] { return w.master.heard("job-ended a"); });
 }
 
-TEST_CASE("a member that has died keeps its device while nobody can say that it is free", "[node]") {
+TEST_CASE("a member that has died keeps its device while nobody can say that it is free",
+          "[node]") {
   World w;
   auto id = std::to_string(std::uint64_t(w.ofA));
   auto isTold = [&] { return !w.node.logged({"not-released", w.pidOf(*w.a), "device=0"}).empty(); };
@@ -333,7 +334,8 @@ TEST_CASE("a job in the middle of a call that hangs can be killed", "[node]") {
   auto hanging = w.master.save("a", w.ofA);
   w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
   CHECK(w.wait(w.master.kill("a")).ok());
-  w.l.pumpUntil([&] { return w.master.heard("member-died " + std::to_string(std::uint64_t(w.ofA))); });
+  w.l.pumpUntil(
+      [&] { return w.master.heard("member-died " + std::to_string(std::uint64_t(w.ofA))); });
   w.node.backend.fake.letGo();
   w.wait(kj::mv(hanging));
 }
@@ -357,8 +359,8 @@ TEST_CASE("a snapshot by hand saves, restores, and knows whom it may touch", "[n
     CHECK(reply.status == TSL_NO_SUCH_PROCESS);
     CHECK(std::string(reply.detail).find(std::to_string(nobody)) != std::string::npos);
   }
-  node.backend.fake.failIn(0, "quiesce", {.code = BackendOutcome::Code::NoContext,
-                                          .detail = "no device state"});
+  node.backend.fake.failIn(0, "quiesce",
+                           {.code = BackendOutcome::Code::NoContext, .detail = "no device state"});
   CHECK(p->call(pidMessage(TSL_SNAPSHOT, p->pid())).status == TSL_NO_CONTEXT);
 }
 
@@ -443,7 +445,8 @@ TEST_CASE("a thread is not taken for its process", "[node]") {
   CHECK(std::string(reply.detail).find("thread") != std::string::npos);
 }
 
-TEST_CASE("every order that asks the driver is overdue at its limit, and its end is told", "[node]") {
+TEST_CASE("every order that asks the driver is overdue at its limit, and its end is told",
+          "[node]") {
   Loop l;
   FakeMaster master(l);
   TestNode node(l, &master);
@@ -457,8 +460,8 @@ TEST_CASE("every order that asks the driver is overdue at its limit, and its end
   node.backend.fake.hold(GENERATE("release", "probe"));
   auto operation = std::to_string(master.nextOperation);
   auto order = node.backend.fake.holds("probe") ? master.prepare("a", {member}, {})
-                                                : GENERATE(true, false) ? master.release("a")
-                                                                        : master.grant("a", 7, {0}, {});
+               : GENERATE(true, false)          ? master.release("a")
+                                                : master.grant("a", 7, {0}, {});
   auto late = order.wait(l.scope);
   CHECK(late.cause == Cause::Overdue);
   CHECK(node->orders().overdue().size() == 1);
@@ -476,6 +479,6 @@ TEST_CASE("a kill that does not reach a process says which, and why", "[node]") 
   auto a = node.joined("a");
   auto outcome = master.kill("a").wait(l.scope);
   CHECK(outcome.code == Outcome::Code::Failed);
-  CHECK(outcome.detail == "kill of rl/a did not reach pid " + std::to_string(a->pid()) +
-                              ": Operation not permitted");
+  CHECK(outcome.detail ==
+        "kill of rl/a did not reach pid " + std::to_string(a->pid()) + ": Operation not permitted");
 }

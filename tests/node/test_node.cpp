@@ -48,7 +48,9 @@ void FakeCards::setBlind(Blind what) {
 std::vector<GpuInfo> FakeCards::gpus() {
   std::vector<GpuInfo> out;
   for (std::uint32_t i = 0; i < used_.size(); ++i) {
-    out.push_back({.index = i, .uuid = "GPU-fake-" + std::to_string(i), .name = "fake",
+    out.push_back({.index = i,
+                   .uuid = "GPU-fake-" + std::to_string(i),
+                   .name = "fake",
                    .totalBytes = kTotal});
   }
   return out;
@@ -90,7 +92,9 @@ TestNode::TestNode(Loop& l, FakeMaster* master, std::uint32_t devices)
   config.freedDeadline = std::chrono::milliseconds(5);
 }
 
-TestNode::~TestNode() { stop(); }
+TestNode::~TestNode() {
+  stop();
+}
 
 void TestNode::start() {
   journal_.reset();

@@ -77,7 +77,8 @@ TEST_CASE("a claim is every device unless it says which", "[node]") {
   REQUIRE(q->join("rl", "one", "GPU-fake-1").status == TSL_OK);
   for (const auto& [id, participant] : w.node->registry().participants()) {
     bool all = participant.job.name == "all";
-    CHECK(participant.devices == (all ? std::vector<std::uint32_t>{0, 1} : std::vector<std::uint32_t>{1}));
+    CHECK(participant.devices ==
+          (all ? std::vector<std::uint32_t>{0, 1} : std::vector<std::uint32_t>{1}));
   }
 }
 
@@ -117,7 +118,7 @@ TEST_CASE("a cancelled acquire answers that it was cancelled", "[node]") {
   a->send(cancel);
   CHECK(a->answerTo(request).status == TSL_CANCELLED);
   w.hear("cancel " + std::to_string(number));
-  a->send(cancel);  // nothing waits any more: no answer, no harm
+  a->send(cancel);                  // nothing waits any more: no answer, no harm
   cancel.header.request = request;  // as from another thread that was overtaken
   a->send(cancel);
   CHECK(w.enter(*a, "a", 8).epoch_counter == 8);
@@ -206,7 +207,8 @@ TEST_CASE("a full switch travels with nothing to move", "[node]") {
   CHECK(w.master.grant("b", 8, {0}, {w.requestOf("b")}).wait(w.l.scope).ok());
   CHECK(b->answerTo(request).status == TSL_OK);
   CHECK(b->yield(8).status == TSL_OK);
-  CHECK(w.master.restore("a", outgoing).wait(w.l.scope).members.at(0).residency == Residency::Quiet);
+  CHECK(w.master.restore("a", outgoing).wait(w.l.scope).members.at(0).residency ==
+        Residency::Quiet);
   CHECK(w.master.release("a").wait(w.l.scope).members.at(0).residency == Residency::Resident);
 }
 

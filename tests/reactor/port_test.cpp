@@ -14,7 +14,9 @@ using test::Loop;
 
 namespace {
 
-int watched(Loop& l) { return event_base_get_num_events(l.base.get(), EVENT_BASE_COUNT_ADDED); }
+int watched(Loop& l) {
+  return event_base_get_num_events(l.base.get(), EVENT_BASE_COUNT_ADDED);
+}
 
 struct SocketPair {
   SocketPair() {

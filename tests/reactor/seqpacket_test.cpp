@@ -143,7 +143,8 @@ TEST_CASE("a stale socket file is replaced, a live one and a plain file are not"
   std::string path = dir / "s";
   { kj::AutoCloseFd gone = listenSeqpacket(path, 0600); }
   kj::AutoCloseFd live = listenSeqpacket(path, 0600);
-  CHECK_THROWS_WITH(listenSeqpacket(path, 0600), Catch::Contains("another daemon listens on " + path));
+  CHECK_THROWS_WITH(listenSeqpacket(path, 0600),
+                    Catch::Contains("another daemon listens on " + path));
   std::string file = dir / "file";
   std::ofstream(file) << "x";
   CHECK_THROWS_WITH(listenSeqpacket(file, 0600), Catch::Contains("no socket"));

@@ -45,7 +45,8 @@ std::vector<kj::AutoCloseFd> crowd(const std::string& path, int type) {
   auto address = addressOf(path);
   for (;;) {
     all.push_back(newSocket(type));
-    if (::connect(all.back(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return all;
+    if (::connect(all.back(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+      return all;
   }
 }
 
@@ -56,7 +57,9 @@ std::string failure(const std::string& path, int type) {
   return text;
 }
 
-bool isThere(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+bool isThere(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
 
 }  // namespace
 

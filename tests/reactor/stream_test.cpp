@@ -43,13 +43,16 @@ std::string pattern(size_t size) {
 }
 
 int descriptor(kj::AsyncIoStream& stream) {
-  KJ_IF_MAYBE (fd, stream.getFd()) { return *fd; }
+  KJ_IF_MAYBE (fd, stream.getFd()) {
+    return *fd;
+  }
   return -1;
 }
 
 }  // namespace
 
-TEST_CASE("messages written in one turn arrive in order, whatever the reader's pieces", "[reactor]") {
+TEST_CASE("messages written in one turn arrive in order, whatever the reader's pieces",
+          "[reactor]") {
   Loop l;
   Connection c(l);
   put(*c.client, l, "one ");
@@ -153,10 +156,13 @@ TEST_CASE("a reset connection is an error to the reader and to the next writer",
   CHECK_THROWS_AS(reading.wait(l.scope), kj::Exception);
   bool failed = false;
   for (int i = 0; i < 3 && !failed; ++i) {
-    c.server->write("x", 1).then([] {}, [&](kj::Exception&& e) {
-      CHECK(e.getType() == kj::Exception::Type::DISCONNECTED);
-      failed = true;
-    }).wait(l.scope);
+    c.server->write("x", 1)
+        .then([] {},
+              [&](kj::Exception&& e) {
+                CHECK(e.getType() == kj::Exception::Type::DISCONNECTED);
+                failed = true;
+              })
+        .wait(l.scope);
     l.scope.poll();
   }
   CHECK(failed);

@@ -48,7 +48,8 @@ SAME_VALUE(CU_POINTER_ATTRIBUTE_RANGE_SIZE);
 SAME_VALUE(CU_POINTER_ATTRIBUTE_MAPPED);
 #endif
 
-TEST_CASE("our declarations of the driver's and NVML's structs have the sizes of theirs", "[simgpu]") {
+TEST_CASE("our declarations of the driver's and NVML's structs have the sizes of theirs",
+          "[simgpu]") {
   CHECK(sizeof(simgpu::CUcheckpointLockArgs) == 64);
   CHECK(sizeof(simgpu::CUcheckpointRestoreArgs) == 64);
   CHECK(sizeof(simgpu::CUmemAllocationProp) == 32);

@@ -45,7 +45,8 @@ T next(Words& words) {
 
 CUmodule module() {
   static CUmodule loaded = nullptr;
-  if (loaded == nullptr) must(cuda().call("cuModuleLoadData", &loaded, static_cast<const void*>("image")));
+  if (loaded == nullptr)
+    must(cuda().call("cuModuleLoadData", &loaded, static_cast<const void*>("image")));
   return loaded;
 }
 
@@ -56,7 +57,9 @@ void launch(const char* kernel, std::vector<void*> params, CUstream stream = nul
                    static_cast<void**>(nullptr)));
 }
 
-std::string number(std::uint64_t value) { return std::to_string(value); }
+std::string number(std::uint64_t value) {
+  return std::to_string(value);
+}
 
 std::string start(Words& words) {
   auto device = next<int>(words);
@@ -99,8 +102,8 @@ std::string check(Words& words) {
   auto bytes = next(words);
   auto seed = next(words);
   std::vector<std::uint64_t> values(bytes / 8);
-  must(cuda().call("cuMemcpyDtoH_v2", static_cast<void*>(values.data()), static_cast<CUdeviceptr>(at),
-                   static_cast<std::size_t>(bytes)));
+  must(cuda().call("cuMemcpyDtoH_v2", static_cast<void*>(values.data()),
+                   static_cast<CUdeviceptr>(at), static_cast<std::size_t>(bytes)));
   for (std::size_t i = 0; i < values.size(); ++i)
     if (values[i] != patternAt(i, seed)) return "differs at word " + number(i);
   return "same";
@@ -112,8 +115,8 @@ std::string allAre(Words& words) {
   auto bytes = next(words);
   auto value = next(words);
   std::vector<std::uint32_t> values(bytes / 4);
-  must(cuda().call("cuMemcpyDtoH_v2", static_cast<void*>(values.data()), static_cast<CUdeviceptr>(at),
-                   static_cast<std::size_t>(bytes)));
+  must(cuda().call("cuMemcpyDtoH_v2", static_cast<void*>(values.data()),
+                   static_cast<CUdeviceptr>(at), static_cast<std::size_t>(bytes)));
   for (std::uint32_t v : values)
     if (v != value) return "no";
   return "yes";
@@ -261,11 +264,17 @@ const std::map<std::string, std::function<std::string(Words&)>>& commands() {
       {"lock", lock},
       {"helper", helperThread},
       {"checkpoint",
-       [](Words& w) { return checkpointCall<CUcheckpointCheckpointArgs>("cuCheckpointProcessCheckpoint", w); }},
+       [](Words& w) {
+         return checkpointCall<CUcheckpointCheckpointArgs>("cuCheckpointProcessCheckpoint", w);
+       }},
       {"restore",
-       [](Words& w) { return checkpointCall<CUcheckpointRestoreArgs>("cuCheckpointProcessRestore", w); }},
+       [](Words& w) {
+         return checkpointCall<CUcheckpointRestoreArgs>("cuCheckpointProcessRestore", w);
+       }},
       {"unlock",
-       [](Words& w) { return checkpointCall<CUcheckpointUnlockArgs>("cuCheckpointProcessUnlock", w); }},
+       [](Words& w) {
+         return checkpointCall<CUcheckpointUnlockArgs>("cuCheckpointProcessUnlock", w);
+       }},
       {"nvml-memory", nvmlMemory},
       {"nvml-processes", nvmlProcesses},
   };

@@ -13,11 +13,14 @@ constexpr auto kLocked = "ok 1";
 constexpr auto kCheckpointed = "ok 2";
 constexpr auto kIllegalState = "error 401";
 
-std::string bytes(std::uint64_t n) { return std::to_string(n); }
+std::string bytes(std::uint64_t n) {
+  return std::to_string(n);
+}
 
 }  // namespace
 
-TEST_CASE("a saved process's bytes leave the card, are in its own memory, and come back", "[simgpu]") {
+TEST_CASE("a saved process's bytes leave the card, are in its own memory, and come back",
+          "[simgpu]") {
   Stage stage;
   auto job = stage.started();
   auto caller = stage.actor();
@@ -48,7 +51,8 @@ TEST_CASE("a saved process's bytes leave the card, are in its own memory, and co
   CHECK(job->value("check " + at + " " + bytes(48 * kMiB) + " 7") == "same");
 }
 
-TEST_CASE("each checkpoint call in a wrong state is an illegal state and changes nothing", "[simgpu]") {
+TEST_CASE("each checkpoint call in a wrong state is an illegal state and changes nothing",
+          "[simgpu]") {
   Stage stage;
   auto job = stage.started();
   auto caller = stage.actor();
@@ -116,7 +120,8 @@ TEST_CASE("a thread's id acts on its process", "[simgpu]") {
   CHECK(caller->number("helper " + job->self()) > 0);
 }
 
-TEST_CASE("a process without CUDA is not initialised, and one that is gone no valid target", "[simgpu]") {
+TEST_CASE("a process without CUDA is not initialised, and one that is gone no valid target",
+          "[simgpu]") {
   Stage stage;
   auto plain = stage.actor();
   auto caller = stage.actor();

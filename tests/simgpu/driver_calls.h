@@ -1,4 +1,5 @@
-// The driver as a program finds it: libcuda.so.1 and libnvidia-ml.so.1 by dlopen, entry points by name.
+// The driver as a program finds it: libcuda.so.1 and libnvidia-ml.so.1 by dlopen, entry points by
+// name.
 #pragma once
 
 #include <dlfcn.h>

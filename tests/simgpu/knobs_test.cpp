@@ -63,7 +63,8 @@ TEST_CASE("a call hangs as long as its knob says so", "[simgpu]") {
   CHECK(job->hear().starts_with("ok "));
 }
 
-TEST_CASE("a control file with a mistake is refused with the line and what is allowed", "[simgpu]") {
+TEST_CASE("a control file with a mistake is refused with the line and what is allowed",
+          "[simgpu]") {
   auto parsed = simgpu::parseSettings("bytes = 1 GiB\nh2d = quick\n");
   REQUIRE(std::holds_alternative<std::string>(parsed));
   CHECK(std::get<std::string>(parsed).starts_with("line 2: key 'h2d' does not take 'quick'"));
@@ -106,7 +107,8 @@ TEST_CASE("a lock that crashes its target reports a failed call", "[simgpu]") {
   CHECK(job->hear() == "gone");
 }
 
-TEST_CASE("peers are checkpointed when all are locked, and unlocked when all are restored", "[simgpu]") {
+TEST_CASE("peers are checkpointed when all are locked, and unlocked when all are restored",
+          "[simgpu]") {
   Stage stage;
   auto a = stage.started();
   auto b = stage.started();
@@ -114,13 +116,13 @@ TEST_CASE("peers are checkpointed when all are locked, and unlocked when all are
   auto second = stage.actor();
   stage.set("peers", a->self() + " " + b->self());
   caller->value("lock " + a->self() + " 0");
-  caller->say("checkpoint " + a->self());                // waits for the lock of b
+  caller->say("checkpoint " + a->self());  // waits for the lock of b
   CHECK(second->ask("state " + a->self()) == "ok 1");
   second->value("lock " + b->self() + " 0");
   CHECK(caller->hear() == "ok");
   CHECK(caller->ask("checkpoint " + b->self()) == "ok");
   CHECK(caller->ask("restore " + a->self()) == "ok");
-  caller->say("unlock " + a->self());                    // waits for the restore of b
+  caller->say("unlock " + a->self());  // waits for the restore of b
   CHECK(second->ask("state " + a->self()) == "ok 1");
   second->value("restore " + b->self());
   CHECK(caller->hear() == "ok");
@@ -131,7 +133,8 @@ TEST_CASE("a teardown that a driver cannot take is in the trace", "[simgpu]") {
   auto job = stage.started();
   auto caller = stage.actor();
   stage.set("unsafe_teardown", "yes");
-  for (auto step : {"lock ", "checkpoint ", "restore ", "unlock "}) caller->value(step + job->self());
+  for (auto step : {"lock ", "checkpoint ", "restore ", "unlock "})
+    caller->value(step + job->self());
   std::string pid = job->self();
   job->kill();
   caller->value("nvml-memory 0");

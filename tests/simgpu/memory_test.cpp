@@ -6,7 +6,9 @@ using namespace simgpu_test;
 
 namespace {
 
-std::string bytes(std::uint64_t n) { return std::to_string(n); }
+std::string bytes(std::uint64_t n) {
+  return std::to_string(n);
+}
 
 }  // namespace
 
@@ -33,7 +35,8 @@ TEST_CASE("an allocation in scattered free memory is whole", "[simgpu]") {
   job->value("pattern " + at + " " + bytes(32 * kMiB) + " 3");
   CHECK(job->value("check " + at + " " + bytes(32 * kMiB) + " 3") == "same");
   auto caller = stage.actor();
-  for (auto step : {"lock ", "checkpoint ", "restore ", "unlock "}) caller->value(step + job->self());
+  for (auto step : {"lock ", "checkpoint ", "restore ", "unlock "})
+    caller->value(step + job->self());
   CHECK(job->value("check " + at + " " + bytes(32 * kMiB) + " 3") == "same");
 }
 

@@ -1,5 +1,5 @@
-/* A plain driver-API program in C, linked against libcuda.so.1 as any other: every group of calls once,
- * each result checked. Exit code 0 when all is as on a card. */
+/* A plain driver-API program in C, linked against libcuda.so.1 as any other: every group of calls
+ * once, each result checked. Exit code 0 when all is as on a card. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,14 +12,20 @@ typedef struct CUmod_st* CUmodule;
 typedef struct CUfunc_st* CUfunction;
 typedef struct CUstream_st* CUstream;
 typedef struct CUevent_st* CUevent;
-typedef struct { int type; int id; } CUmemLocation;
+typedef struct {
+  int type;
+  int id;
+} CUmemLocation;
 typedef struct {
   int type, requestedHandleTypes;
   CUmemLocation location;
   void* unused;
   unsigned char flags[8];
 } CUmemAllocationProp;
-typedef struct { CUmemLocation location; int flags; } CUmemAccessDesc;
+typedef struct {
+  CUmemLocation location;
+  int flags;
+} CUmemAccessDesc;
 
 int cuInit(unsigned);
 int cuDriverGetVersion(int*);
@@ -79,12 +85,12 @@ int cuGetErrorName(int, const char**);
 int cuGetProcAddress_v2(const char*, void**, int, unsigned long long, int*);
 int cuIpcGetMemHandle(void*, CUdeviceptr);
 
-#define EXPECT(condition)                                                         \
-  do {                                                                            \
-    if (!(condition)) {                                                           \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);   \
-      exit(1);                                                                    \
-    }                                                                             \
+#define EXPECT(condition)                                                       \
+  do {                                                                          \
+    if (!(condition)) {                                                         \
+      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+      exit(1);                                                                  \
+    }                                                                           \
   } while (0)
 #define OK(call) EXPECT((call) == 0)
 
@@ -151,7 +157,7 @@ static void kernels(void) {
   OK(cuMemAlloc_v2(&out, 8));
   void* fill[] = {&x, &value, &count};
   launch("simgpu_fill", NULL, fill);
-  value = 4;  /* the launch has copied its arguments */
+  value = 4; /* the launch has copied its arguments */
   void* copy[] = {&y, &x, &count};
   launch("simgpu_copy", NULL, copy);
   void* add[] = {&out, &y, &count};
@@ -217,15 +223,15 @@ static void virtualMemory(void) {
   OK(cuMemMap(range, step, 0, first, 0));
   OK(cuMemMap(range + step, 2 * step, 0, second, 0));
   EXPECT(cuMemMap(range, step, 0, first, 0) == 1);
-  EXPECT(cuMemsetD32_v2(range, 1, 1) == 1);  /* no access yet */
+  EXPECT(cuMemsetD32_v2(range, 1, 1) == 1); /* no access yet */
   OK(cuMemSetAccess(range, 3 * step, &access, 1));
   OK(cuMemsetD32_v2(range, 42, 3 * step / 4));
-  OK(cuMemRelease(first));  /* the mapping keeps it */
+  OK(cuMemRelease(first)); /* the mapping keeps it */
   OK(cuMemcpyDtoH_v2(&seen, range + 3 * step - 4, 4));
   EXPECT(seen == 42);
   OK(cuMemUnmap(range, step));
   OK(cuMemUnmap(range + step, 2 * step));
-  OK(cuMemMap(range, 2 * step, 0, second, 0));  /* elsewhere, the same bytes */
+  OK(cuMemMap(range, 2 * step, 0, second, 0)); /* elsewhere, the same bytes */
   OK(cuMemSetAccess(range, 2 * step, &access, 1));
   OK(cuMemcpyDtoH_v2(&seen, range, 4));
   EXPECT(seen == 42);
@@ -288,7 +294,7 @@ int main(void) {
   OK(cuModuleUnload(module));
   OK(cuMemAlloc_v2(&at, kBytes));
   OK(cuCtxGetCurrent(&current));
-  OK(cuCtxDestroy_v2(current));  /* frees what is left */
+  OK(cuCtxDestroy_v2(current)); /* frees what is left */
   puts("as on a card");
   return 0;
 }

@@ -6,7 +6,8 @@
 
 using namespace simgpu_test;
 
-TEST_CASE("a plain driver-API program in C works as on a card and leaves nothing behind", "[simgpu]") {
+TEST_CASE("a plain driver-API program in C works as on a card and leaves nothing behind",
+          "[simgpu]") {
   Stage stage;
   std::string command = "SIMGPU_CARDS=" + stage.dir() + " " + std::getenv("SIMGPU_PLAIN_PROGRAM");
   CHECK(std::system(command.c_str()) == 0);

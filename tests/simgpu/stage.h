@@ -104,7 +104,8 @@ public:
     if (::mkdtemp(place) == nullptr) throw std::runtime_error("no /dev/shm");
     dir_ = place;
     std::vector<std::string> texts;
-    for (const auto& card : cards) texts.push_back("uuid = " + simgpu::freshUuid() + "\n" + card + "\n");
+    for (const auto& card : cards)
+      texts.push_back("uuid = " + simgpu::freshUuid() + "\n" + card + "\n");
     if (auto error = simgpu::createHost(dir_, texts)) throw std::runtime_error(*error);
     std::string error;
     host_ = simgpu::Host::open(dir_, error);

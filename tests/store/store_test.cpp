@@ -43,8 +43,9 @@ TEST_CASE("a second master cannot open the same file", "[store]") {
   Directory dir;
   Store first(dir.file());
   first.setGeneration(1);
-  CHECK_THROWS_WITH(Store(dir.file()), Catch::Contains(dir.file()) &&
-                                            Catch::Contains("is used by another tsmasterd; stop it"));
+  CHECK_THROWS_WITH(
+      Store(dir.file()),
+      Catch::Contains(dir.file()) && Catch::Contains("is used by another tsmasterd; stop it"));
 }
 
 TEST_CASE("a path that cannot be opened is named", "[store]") {

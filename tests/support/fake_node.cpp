@@ -202,7 +202,8 @@ bool FakeNode::grows(int fd, const tsl_message& message) {
 
 void FakeNode::take(int fd, const tsl_message& message) {
   if (!grows(fd, message)) {
-    reply(fd, message.header.type, message.header.request, TSL_PROTOCOL, "a number that does not grow");
+    reply(fd, message.header.type, message.header.request, TSL_PROTOCOL,
+          "a number that does not grow");
     closeConnection(fd, false);
     return;
   }

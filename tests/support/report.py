@@ -51,7 +51,7 @@ def _end(number, _frame):
 
 
 def main():
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGHUP):  # SIGINT is a KeyboardInterrupt already
         signal.signal(number, _end)
     runner = unittest.TextTestRunner(resultclass=_Result, verbosity=2)
     program = unittest.main(testRunner=runner, exit=False)

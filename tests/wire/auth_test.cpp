@@ -20,7 +20,8 @@ TEST_CASE("auth none believes everybody and proves nothing", "[wire]") {
   CHECK_FALSE(verdict.proven);
 }
 
-TEST_CASE("without munged there is no credential, and the text says where it was looked for", "[wire]") {
+TEST_CASE("without munged there is no credential, and the text says where it was looked for",
+          "[wire]") {
   Proof proof = newMungeAuth("/nowhere/munge.socket")->prove(Role::Node, {newNonce(), newNonce()});
   CHECK_FALSE(proof.ok);
   CHECK_THAT(proof.why, Catch::Contains("/nowhere/munge.socket"));

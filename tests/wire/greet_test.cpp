@@ -119,14 +119,18 @@ TEST_CASE("a proven master is root or the user it has to be", "[wire]") {
     pair.script.auth = "munge";
     pair.auth = std::make_unique<KnownAuth>(uid);
     auto why = pair.failure([&] { pair.greeted(); });
-    if (uid != 1000) CHECK(why == "");
-    else CHECK_THAT(why, Catch::Contains("uid 1000") && Catch::Contains("only uid 990"));
+    if (uid != 1000)
+      CHECK(why == "");
+    else
+      CHECK_THAT(why, Catch::Contains("uid 1000") && Catch::Contains("only uid 990"));
   }
 }
 
 TEST_CASE("a node refuses a master whose generation is older than the one it follows", "[wire]") {
   Pair pair;
-  CHECK_THAT(pair.failure([&] { pair.entered({5, 50}); }),
+  CHECK_THAT(pair.failure([&] {
+    pair.entered({5, 50});
+  }),
              Catch::Contains("generation 4") && Catch::Contains("generation 5"));
 }
 

@@ -29,7 +29,8 @@ Munged::Munged() {
 
 void Munged::start() {
   std::string key = "--key-file=" + directory_ + "/key", socket = "--socket=" + this->socket();
-  std::string pidFile = "--pid-file=" + directory_ + "/pid", log = "--log-file=" + directory_ + "/log";
+  std::string pidFile = "--pid-file=" + directory_ + "/pid",
+              log = "--log-file=" + directory_ + "/log";
   std::string seed = "--seed-file=" + directory_ + "/seed";
   pid_ = ::fork();
   if (pid_ == 0) {

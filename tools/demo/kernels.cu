@@ -23,8 +23,10 @@ __device__ void run(const Args& args, Body body) {
 
 }  // namespace
 
-#define DEMO_KERNEL(name, Args, body) \
-  extern "C" __global__ void name(demo::Args args) { run(args, demo::body); }
+#define DEMO_KERNEL(name, Args, body)                \
+  extern "C" __global__ void name(demo::Args args) { \
+    run(args, demo::body);                           \
+  }
 
 DEMO_KERNEL(demo_init, InitArgs, initThread)
 DEMO_KERNEL(demo_sample, SampleArgs, sampleThread)

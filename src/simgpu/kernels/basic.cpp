@@ -41,7 +41,9 @@ void sum(const Launch& launch) {
 
 // simgpu_spin(uint64_t microseconds): occupies the card and touches nothing.
 void spin(const Launch&) {}
-std::uint64_t spinNs(const Launch& launch) { return param<std::uint64_t>(launch, 0) * 1000; }
+std::uint64_t spinNs(const Launch& launch) {
+  return param<std::uint64_t>(launch, 0) * 1000;
+}
 
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
@@ -55,6 +57,8 @@ constexpr NamedKernel kKernels[] = {
 
 }  // namespace
 
-std::span<const NamedKernel> basicKernels() { return kKernels; }
+std::span<const NamedKernel> basicKernels() {
+  return kKernels;
+}
 
 }  // namespace simgpu

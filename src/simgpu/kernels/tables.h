@@ -1,4 +1,5 @@
-// The tables of built-in kernels, one per file here. A new file adds its table and one line in registry.cpp.
+// The tables of built-in kernels, one per file here. A new file adds its table and one line in
+// registry.cpp.
 #pragma once
 
 #include <span>

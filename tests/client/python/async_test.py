@@ -140,6 +140,7 @@ class Async(unittest.TestCase):
 
     def test_a_loop_that_shuts_down_leaves_nothing_begun(self):
         for word in ("acquire", "yield"):
+            self.node.forget()
             self.node.tell(f"hold {word}")
 
             async def work():

@@ -55,6 +55,12 @@ class FakeNode:
         self.tell("answer hello 0")
         return sum(1 for line in self.lines if line.split()[0] == word)
 
+    def forget(self):
+        """What came before now is not seen any more."""
+        self.tell("answer hello 0")
+        while not self._messages.empty():
+            self._messages.get()
+
     def close(self):
         self._process.stdin.close()
         self._process.wait()

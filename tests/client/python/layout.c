@@ -1,4 +1,5 @@
-/* Prints the size of each public struct and the offset of its last field, for the Python package. */
+/* Prints the size of each public struct and the offset of its last field, for the Python package.
+ */
 #include <stdio.h>
 #include <timeslice/timeslice.h>
 

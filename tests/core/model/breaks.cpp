@@ -145,7 +145,8 @@ void World::report(NodeId id) {
   }
   for (const auto& [job, grant] : grantsAt(id)) {
     std::string where = text(id) + ":";
-    for (const Device& d : grant.second) where += (where.back() == ':' ? "" : ",") + digits(d.index);
+    for (const Device& d : grant.second)
+      where += (where.back() == ':' ? "" : ",") + digits(d.index);
     send(GrantReported{job, id, grant.first, grant.second},
          "granted " + text(job) + " " + where + " epoch=" + ts::text(grant.first));
   }

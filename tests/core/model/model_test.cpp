@@ -1,5 +1,5 @@
-// Random walks over a cluster, checked against the promises of the design. A failure prints its seed and
-// the shortest script found that shows it.
+// Random walks over a cluster, checked against the promises of the design. A failure prints its
+// seed and the shortest script found that shows it.
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -20,26 +20,58 @@ constexpr unsigned kWalks = 15000;
 constexpr unsigned kLength = 500;
 
 // Every event, and every row of the failure table, at least 1,000 times.
-const std::vector<std::string> kMustHappen{
-    "event joins", "event reports", "event suspect", "event dead", "event drain", "event undrain",
-    "event job", "event ended", "event join", "event left", "event member", "event seen",
-    "event died", "event cleared", "event acquire", "event cancel", "event yield", "event in-slice",
-    "event ok", "event refuse", "event fail", "event gone", "event late", "event pass",
-    "event pause", "event resume", "event evict", "event clear", "event master-restarts",
-    "row prepare refused",
-    "row quiesce fails", "row overdue quiesce",
-    "row save fails before the commit point", "row I cannot be saved again", "row overdue save",
-    "row restore lacks memory",
-    "row restore fails", "row faulted(restore)",
-    "row last call ends before the first save", "row last call ends after the first save",
-    "row a node cannot complete a grant",
-    "row a member dies", "row a member dies in mid-switch", "row the last member dies",
-    "row a target dies under a call",
-    "row overdue",
-    "row a device is used outside a slice",
-    "row a saved job is brought back unasked",
-    "row node suspect", "row node dead", "row node returns from the dead",
-    "row holder's connection lost"};
+const std::vector<std::string> kMustHappen{"event joins",
+                                           "event reports",
+                                           "event suspect",
+                                           "event dead",
+                                           "event drain",
+                                           "event undrain",
+                                           "event job",
+                                           "event ended",
+                                           "event join",
+                                           "event left",
+                                           "event member",
+                                           "event seen",
+                                           "event died",
+                                           "event cleared",
+                                           "event acquire",
+                                           "event cancel",
+                                           "event yield",
+                                           "event in-slice",
+                                           "event ok",
+                                           "event refuse",
+                                           "event fail",
+                                           "event gone",
+                                           "event late",
+                                           "event pass",
+                                           "event pause",
+                                           "event resume",
+                                           "event evict",
+                                           "event clear",
+                                           "event master-restarts",
+                                           "row prepare refused",
+                                           "row quiesce fails",
+                                           "row overdue quiesce",
+                                           "row save fails before the commit point",
+                                           "row I cannot be saved again",
+                                           "row overdue save",
+                                           "row restore lacks memory",
+                                           "row restore fails",
+                                           "row faulted(restore)",
+                                           "row last call ends before the first save",
+                                           "row last call ends after the first save",
+                                           "row a node cannot complete a grant",
+                                           "row a member dies",
+                                           "row a member dies in mid-switch",
+                                           "row the last member dies",
+                                           "row a target dies under a call",
+                                           "row overdue",
+                                           "row a device is used outside a slice",
+                                           "row a saved job is brought back unasked",
+                                           "row node suspect",
+                                           "row node dead",
+                                           "row node returns from the dead",
+                                           "row holder's connection lost"};
 
 using Walk = std::vector<Move>;
 

@@ -14,8 +14,8 @@ void must(bool kept, const std::string& promise) {
 }  // namespace
 
 bool World::runs(const Thing& t) const {
-  return t.alive && t.fact.residency == Residency::Resident && nodes_.at(t.node).link != Link::Dead &&
-         !nodes_.at(t.node).lost.count(t.job);
+  return t.alive && t.fact.residency == Residency::Resident &&
+         nodes_.at(t.node).link != Link::Dead && !nodes_.at(t.node).lost.count(t.job);
 }
 
 bool World::onDevice(const Thing& t) const {
@@ -26,7 +26,8 @@ bool World::onDevice(const Thing& t) const {
 // "no state moves while its job holds"
 void World::notHolding(JobId job, const char* verb) const {
   for (const auto& [device, hold] : holds_) {
-    must(hold.job != job || stale(device), std::string(verb) + " of " + text(job) + " while it holds a device");
+    must(hold.job != job || stale(device),
+         std::string(verb) + " of " + text(job) + " while it holds a device");
   }
 }
 
@@ -86,7 +87,8 @@ void World::check(const Save& a) {
     booked = true;
     remembered |= !room.forgotten;
   }
-  must(!booked || remembered, "save of member " + text(a.member) + " into room that its node may have forgotten");
+  must(!booked || remembered,
+       "save of member " + text(a.member) + " into room that its node may have forgotten");
   auto t = things_.find(a.member);
   must(t != things_.end() && t->second.fact.residency == Residency::Quiet,
        "save of member " + text(a.member) + ", which is not quiet");
@@ -100,11 +102,13 @@ void World::check(const Restore& a) {
   });
   if (!asked) ++counts_["row a saved job is brought back unasked"];
   const Thing& t = things_.at(a.member);
-  must(t.fact.residency == Residency::Saved, "restore of " + text(a.member) + ", which is not saved");
+  must(t.fact.residency == Residency::Saved,
+       "restore of " + text(a.member) + ", which is not saved");
   for (const auto& [id, other] : things_) {
     if (other.job == a.job || other.node != t.node || !onDevice(other)) continue;
     for (const Device& d : other.fact.devices) {
-      bool same = std::find(t.fact.devices.begin(), t.fact.devices.end(), d) != t.fact.devices.end();
+      bool same =
+          std::find(t.fact.devices.begin(), t.fact.devices.end(), d) != t.fact.devices.end();
       must(!same, "restore of " + text(a.job) + " beside member " + text(id));
     }
   }
@@ -135,7 +139,8 @@ void World::check(const Grant& a) {
          "grant to " + text(a.job) + " while " + text(hold.job) + " holds its device");
     must(hold.job == JobId{} || hold.epoch == a.epoch, "a second slice of " + text(a.job));
     for (const auto& [id, t] : things_) {
-      bool there = std::find(t.fact.devices.begin(), t.fact.devices.end(), d) != t.fact.devices.end();
+      bool there =
+          std::find(t.fact.devices.begin(), t.fact.devices.end(), d) != t.fact.devices.end();
       if (same || !there) continue;
       if (t.job == a.job) {
         bool away = t.alive && t.fact.residency == Residency::Saved;
@@ -146,7 +151,8 @@ void World::check(const Grant& a) {
     }
   }
   for (const Open& o : open_) {
-    bool moves = o.job == a.job && (o.verb == "save" || o.verb == "restore") && things_.count(o.member);
+    bool moves =
+        o.job == a.job && (o.verb == "save" || o.verb == "restore") && things_.count(o.member);
     must(!moves, "grant to " + text(a.job) + " while it is moved");
   }
 }
@@ -215,7 +221,8 @@ void World::check(const Kill& a) {
 
 // "every request is answered exactly once"
 void World::check(const Refuse& a) {
-  must(asked_.count(a.request) > 0, std::string("an answer nobody asked for: ") + ts::text(a.cause));
+  must(asked_.count(a.request) > 0,
+       std::string("an answer nobody asked for: ") + ts::text(a.cause));
   ++counts_[std::string("refuse ") + ts::text(a.cause)];
   story_.push_back("# " + describe(a));
 }

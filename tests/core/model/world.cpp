@@ -52,9 +52,9 @@ void World::addGroup(GroupId id, const GroupConfig& c) {
   groups_[id] = c;
   cluster_->configure(id, c);
   story_.push_back("group " + digits(std::uint64_t(id)) +
-                   (c.policy == Policy::Priority ? " policy=priority" : "") + " hold-limit=" +
-                   ms(c.holdLimit) + " ageing=" + ms(c.ageing) + " gang-wait=" + ms(c.gangWait) +
-                   " broken-grace=" + ms(c.brokenGrace));
+                   (c.policy == Policy::Priority ? " policy=priority" : "") +
+                   " hold-limit=" + ms(c.holdLimit) + " ageing=" + ms(c.ageing) +
+                   " gang-wait=" + ms(c.gangWait) + " broken-grace=" + ms(c.brokenGrace));
 }
 
 // Group 1 has devices 0 and 1 of every node, group 2 has device 2. Claims overlap in all ways.
