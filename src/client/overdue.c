@@ -24,9 +24,11 @@ static void say_absent(const ts_client* c, const char* call, struct tsc_outcome*
             call, c->settings.join.group, c->trouble.text);
     return;
   }
-  tsc_say(out, TS_ERR_UNAVAILABLE,
-          "%s in group '%s': the node daemon at %s does not answer; see its log", call,
-          c->settings.join.group, c->settings.socket);
+  tsc_say(
+      out, TS_ERR_UNAVAILABLE,
+      "%s in group '%s': the node daemon at %s does not answer: it hangs, or the master that it "
+      "waits for does; see its log and tsctl nodes",
+      call, c->settings.join.group, c->settings.socket);
 }
 
 static void end_cancelled(ts_client* c) {

@@ -1,6 +1,7 @@
 """What users do wrong: a named error with the value that caused it, and nobody else notices."""
 import os
 import pathlib
+import signal
 import sys
 import unittest
 
@@ -174,6 +175,19 @@ class NotRunning(unittest.TestCase):
             self.assertEqual(no.exception.name, "MASTER_DOWN")
             self.assertIn(c.address, str(no.exception))
             self.assertIn("tsmasterd", str(no.exception))
+
+    def test_with_a_frozen_master_a_join_ends_at_its_deadline(self):
+        with Cluster(**NO_GPU) as c:
+            os.kill(c.master.pid, signal.SIGSTOP)
+            job = c.process()
+            with self.assertRaises(Refused) as no:
+                job.join(group="g", job="a", deadline=500)
+            self.assertEqual(no.exception.name, "TIMED_OUT")
+            self.assertIn(c.nodes[0].socket, str(no.exception))
+            self.assertIn("the master", str(no.exception))
+            os.kill(c.master.pid, signal.SIGCONT)
+            job.join(group="g", job="a")
+            job.acquire()
 
     def test_tsctl_exits_69_and_says_where_it_looked_for_the_master(self):
         with Cluster(**NO_GPU) as c:

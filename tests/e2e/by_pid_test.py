@@ -1,4 +1,5 @@
 """tsctl snapshot and restore: any process by its pid, by a node alone, without any master."""
+import itertools
 import os
 import pathlib
 import sys
@@ -47,27 +48,32 @@ class ByPid(unittest.TestCase):
     def test_a_process_without_cuda_is_named(self):
         c = self.alone()
         job = c.process()
-        run = c.tsctl("snapshot", "--pid", job.pid)
-        self.assertEqual(run.returncode, 1, run.stderr)
-        self.assertIn("NO_CONTEXT", run.stderr)
-        self.assertIn(str(job.pid), run.stderr)
+        for verb, name in (("snapshot", "NO_CONTEXT"), ("restore", "was not saved here")):
+            with self.subTest(verb):
+                run = c.tsctl(verb, "--pid", job.pid)
+                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertIn(name, run.stderr)
+                self.assertIn(str(job.pid), run.stderr)
 
     def test_a_thread_is_refused_with_the_name_of_its_process(self):
         c = self.alone()
         job = c.process()
         job.ask("start 0")  # simgpu's driver has threads, as the real one
         tid = next(int(t) for t in os.listdir(f"/proc/{job.pid}/task") if int(t) != job.pid)
-        run = c.tsctl("snapshot", "--pid", tid)
-        self.assertEqual(run.returncode, 1, run.stderr)
-        self.assertIn("NO_SUCH_PROCESS", run.stderr)
-        self.assertIn(str(job.pid), run.stderr)
+        for verb in ("snapshot", "restore"):
+            with self.subTest(verb):
+                run = c.tsctl(verb, "--pid", tid)
+                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertIn("NO_SUCH_PROCESS", run.stderr)
+                self.assertIn(str(job.pid), run.stderr)
 
     def test_a_pid_that_is_nobodys_is_refused(self):
         c = self.alone()
-        for pid in (4194304 * 2, 1):
-            run = c.tsctl("snapshot", "--pid", pid)
-            self.assertEqual(run.returncode, 1, run.stderr)
-            self.assertIn(str(pid), run.stderr)
+        for verb, pid in itertools.product(("snapshot", "restore"), (4194304 * 2, 1)):
+            with self.subTest(verb, pid=pid):
+                run = c.tsctl(verb, "--pid", pid)
+                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertIn(str(pid), run.stderr)
         self.assertTrue(c.nodes[0].daemon.alive())
 
     @unittest.skipUnless(os.getuid() == 0, "needs root to be somebody else")
