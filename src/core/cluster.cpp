@@ -5,6 +5,7 @@
 
 #include "describe.h"
 #include "group.h"
+#include "mention.h"
 #include "roster.h"
 
 namespace ts {
@@ -109,9 +110,8 @@ private:
     group->step(now, e, out);
   }
   static void refuseJob(const JobDeclared& e, Cause cause, Actions& out) {
-    std::string detail =
-        "group " + std::to_string(std::uint32_t(e.group)) +
-        (cause == Cause::UnknownGroup ? " is not configured" : " is not the job's");
+    std::string detail = mention(e.group) + (cause == Cause::UnknownGroup ? " is not configured"
+                                                                          : " is not the job's");
     out.push_back(Notice{
         Notice::Kind::JoinRefused, e.group, e.job, {}, cause, FaultKind::None, std::move(detail)});
   }

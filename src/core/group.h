@@ -244,10 +244,6 @@ private:
     return std::get<A>(s.out.back()).operation;
   }
   OperationId remember(Order order);
-  template <typename Id>
-  static std::string number(Id id) {
-    return std::to_string(static_cast<std::uint64_t>(id));
-  }
   void refuse(Step&, Participant&, Cause, JobId holder = {}, std::string detail = {});
   void notice(Step&, Notice::Kind, const Job&, Cause = Cause::None, std::string detail = {});
   void addQueue(const Job&, JobView&) const;

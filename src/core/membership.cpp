@@ -4,6 +4,7 @@
 
 #include "describe.h"
 #include "group.h"
+#include "mention.h"
 #include "roster.h"
 
 namespace ts {
@@ -159,8 +160,8 @@ void Group::tellOutside(Step& s, Job& job, const Member& m) {
   auto beside = std::find_if(m.at.begin(), m.at.end(),
                              [&](const DeviceState* d) { return d->holder && d->holder != &job; });
   if (inside && beside == m.at.end()) return;
-  std::string detail = "member " + std::to_string(std::uint64_t(m.fact.member)) + " on " +
-                       text(m.fact.devices, Names{});
+  std::string detail = mention(m.fact.member);
+  for (const Device& d : m.fact.devices) detail += ", " + mention(d);
   notice(s, Notice::Kind::Outside, job, Cause::Outside, detail);
 }
 

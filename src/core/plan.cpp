@@ -3,6 +3,7 @@
 
 #include "describe.h"
 #include "group.h"
+#include "mention.h"
 #include "roster.h"
 
 namespace ts {
@@ -164,9 +165,9 @@ Group::Obstacle Group::ownObstacle(const Job& job, Instant now) const {
     const Node& node = roster_.nodes[d.node];
     if (node.state != Node::State::Up) {
       bool dead = node.state == Node::State::Dead;
-      return held(dead ? Cause::NodeDead : Cause::NodeSuspect, "node " + number(d.node));
+      return held(dead ? Cause::NodeDead : Cause::NodeSuspect, mention(d.node));
     }
-    if (node.drained) return held(Cause::Drained, "node " + number(d.node));
+    if (node.drained) return held(Cause::Drained, mention(d.node));
   }
   // "a grant needs a report of this generation, or a verdict, from each node in the claims of the
   // job and of all that conflict with it"
@@ -178,8 +179,8 @@ Group::Obstacle Group::ownObstacle(const Job& job, Instant now) const {
   }
   for (const auto& [id, m] : job.members) {
     if (m.dead) continue;
-    if (m.overdue) return held(Cause::Overdue, "a call on member " + number(id));
-    if (!roster_.up(m.node)) return held(Cause::NodeSuspect, "node " + number(m.node));
+    if (m.overdue) return held(Cause::Overdue, "a call on " + mention(id));
+    if (!roster_.up(m.node)) return held(Cause::NodeSuspect, mention(m.node));
     for (const DeviceState* d : m.at) {
       bool away = m.saved() && d->claims > 0 && d->owner != id_ && !d->present.empty();
       if (away) return held(Cause::Outside, "a job of another group is where it was saved");
@@ -187,7 +188,7 @@ Group::Obstacle Group::ownObstacle(const Job& job, Instant now) const {
   }
   for (const auto& [node, here] : job.onNode) {
     if (here.overdue > 0 || here.overduePrepares > 0) {
-      return held(Cause::Overdue, "a call on node " + number(node));
+      return held(Cause::Overdue, "a call on " + mention(node));
     }
   }
   if (job.retryAt && now < *job.retryAt && !job.moving()) return held(job.cause, job.detail);
@@ -209,10 +210,10 @@ Group::Obstacle Group::outObstacle(const Job& out, const Job& incoming,
   for (const auto& [id, m] : out.members) {
     if (!m.on() || !touches(m, wanted)) continue;
     // "its device is clear when measured"
-    if (m.dead) return held(Cause::NotReleased, "member " + number(id) + " has died");
-    if (m.condemned) return held(Cause::NodeDead, "member " + number(id) + " is being ended");
-    if (m.overdue) return held(Cause::Overdue, "a call on member " + number(id));
-    if (!roster_.up(m.node)) return held(Cause::NodeSuspect, "node " + number(m.node));
+    if (m.dead) return held(Cause::NotReleased, mention(id) + " has died");
+    if (m.condemned) return held(Cause::NodeDead, mention(id) + " is being ended");
+    if (m.overdue) return held(Cause::Overdue, "a call on " + mention(id));
+    if (!roster_.up(m.node)) return held(Cause::NodeSuspect, mention(m.node));
     if (m.fact.residency == Residency::Faulted) {
       return {Obstacle::Kind::Refuse, Cause::Blocked, out.id, out.detail};
     }
@@ -229,13 +230,13 @@ Group::Obstacle Group::outObstacle(const Job& out, const Job& incoming,
   if (out.retryAt && now < *out.retryAt) return held(out.cause, out.detail);
   for (const auto& [id, m] : out.members) {
     if (out.runs(m) && !roster_.up(m.node)) {
-      return held(Cause::NodeSuspect, "node " + number(m.node));
+      return held(Cause::NodeSuspect, mention(m.node));
     }
   }
   for (const auto& [node, here] : out.onNode) {
-    if (here.overdue > 0) return held(Cause::Overdue, "a call on node " + number(node));
+    if (here.overdue > 0) return held(Cause::Overdue, "a call on " + mention(node));
     if (here.locking() && !roster_.up(node)) {
-      return held(Cause::NodeSuspect, "node " + number(node));
+      return held(Cause::NodeSuspect, mention(node));
     }
   }
   return {};

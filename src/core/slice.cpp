@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "group.h"
+#include "mention.h"
 #include "roster.h"
 
 namespace ts {
@@ -204,8 +205,7 @@ void Group::standsStill(Step& s, Job& job) {
     // "or missed it by `gang_wait`"
     for (auto& [id, p] : job.participants) {
       if (!std::exchange(p.owed, false)) continue;
-      notice(s, Notice::Kind::MissedSlice, job, Cause::None,
-             "participant " + std::to_string(std::uint64_t(id)));
+      notice(s, Notice::Kind::MissedSlice, job, Cause::None, mention(id));
     }
     job.slice->owed = 0;
     return endIfOver(s, job);
@@ -220,8 +220,7 @@ void Group::standsStill(Step& s, Job& job) {
   }
   Participant& p = **next;
   stopWaiting(p);
-  notice(s, Notice::Kind::ReentryLetIn, job, Cause::None,
-         "participant " + std::to_string(std::uint64_t(p.id)));
+  notice(s, Notice::Kind::ReentryLetIn, job, Cause::None, mention(p.id));
   enter(s, p);
 }
 

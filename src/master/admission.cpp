@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/name.h"
+#include "master/sentences.h"
 
 namespace ts {
 namespace {
@@ -78,7 +79,7 @@ Outcome check(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
 Outcome undone(Shell& shell, JobRecord& job, ParticipantRecord& participant, const Notice& why) {
   NodeRecord& node = *participant.node;
   shell.directory().remove(participant);
-  std::string detail = why.detail;
+  std::string detail = withNames(shell.directory(), why.detail);
   if (detail.empty())
     detail = "job " + job.name.group + "/" + job.name.name + " cannot take turns there";
   if (job.participants == 0 && job.members == 0) shell.endedOn(node, job);

@@ -1,6 +1,7 @@
 #include "master/event_log.h"
 
 #include "core/describe.h"
+#include "master/sentences.h"
 
 namespace ts {
 namespace {
@@ -118,7 +119,7 @@ void EventLog::say(const Refuse& refusal) {
   said.add("cause", text(refusal.cause));
   if (refusal.holder != JobId{}) addJob(said, refusal.holder, "holder");
   if (refusal.need != 0) said.add("need", refusal.need).add("free", refusal.free);
-  if (!refusal.detail.empty()) said.add("detail", refusal.detail);
+  if (!refusal.detail.empty()) said.add("detail", withNames(directory_, refusal.detail));
   log_.info(said);
 }
 
@@ -133,7 +134,7 @@ void EventLog::say(const Notice& notice) {
     said.add("owner", directory_.name(notice.group));
   }
   if (notice.cause != Cause::None) said.add("cause", text(notice.cause));
-  if (!notice.detail.empty()) said.add("detail", notice.detail);
+  if (!notice.detail.empty()) said.add("detail", withNames(directory_, notice.detail));
   switch (level) {
     case Level::Error:
       return log_.error(said);

@@ -5,6 +5,7 @@
 
 #include "master/facts.h"
 #include "master/node_link.h"
+#include "master/sentences.h"
 
 namespace ts {
 namespace {
@@ -144,6 +145,7 @@ void Shell::obey(Refuse& refusal) {
   std::string holder;
   if (auto* job = directory_.find(refusal.holder)) holder = job->name.name;
   directory_.remove(*request);
+  refusal.detail = withNames(directory_, refusal.detail);
   if (node.link == nullptr) return;  // it asks again when it returns
   node.link->whenOpen(
       [&link = *node.link, local, holder, refusal] { sendRefusal(link, local, refusal, holder); });

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/describe.h"
+#include "master/sentences.h"
 #include "wire/status_json.h"
 
 namespace ts {
@@ -59,7 +60,7 @@ void fillOwn(Shell& shell, const JobView& view, wire::JobStatus::Builder out) {
   auto waitsFor = out.initWaitsFor(unsigned(view.waitsFor.size()));
   for (unsigned i = 0; i < waitsFor.size(); ++i)
     if (auto* other = shell.directory().find(view.waitsFor[i])) toWire(other->name, waitsFor[i]);
-  out.setDetail(view.detail);
+  out.setDetail(withNames(shell.directory(), view.detail));
   fillClaim(shell, view.claim, out);
   fillMembers(shell, view, out);
 }

@@ -188,5 +188,14 @@ class Usage(unittest.TestCase):
                 self.assertIn("--nosuch", done.stderr)
 
 
+class Mutants(unittest.TestCase):
+    def test_every_seeded_mutant_still_applies_to_the_core(self):
+        for patch in sorted((TOOLS.parent / "tests/core/mutants").glob("*.patch")):
+            with self.subTest(patch.name):
+                tried = run("patch", "--dry-run", "--batch", "--force", "--fuzz=0", "-p1", "-d", TOOLS.parent,
+                            "-i", patch)
+                self.assertEqual(tried.returncode, 0, tried.stdout)
+
+
 if __name__ == "__main__":
     report.main()
