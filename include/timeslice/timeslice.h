@@ -89,7 +89,7 @@ typedef struct ts_join_options {
 typedef struct ts_acquire_options {
   size_t size;         /* sizeof(ts_acquire_options) */
   int64_t deadline_ms; /* from now; 0 or less: none */
-  const char* phase;   /* a label for metrics, at most 31 bytes; NULL: "" */
+  const char* phase;   /* a label for tsctl why, at most 31 bytes; NULL: "" */
 } ts_acquire_options;
 
 typedef struct ts_grant {

@@ -131,7 +131,7 @@ class Client:
     def acquire(self, phase: str = "", deadline: float | None = None) -> Grant:
         """Blocks until the turn has come; inside a slice it is one level deeper, at once.
 
-        `phase` is a label for metrics, at most 31 bytes; `deadline` counts seconds from now, None:
+        `phase` is a label for `tsctl why`, at most 31 bytes; `deadline` counts seconds from now, None:
         none. Raises TimedOut, Cancelled, Deadlock, Evicted, Faulted, NoDeviceMemory, NoHostMemory,
         Forked, Unavailable. Any thread; a KeyboardInterrupt gives up the place in the queue. Prefer
         timeslice.slice(), which yields by itself.

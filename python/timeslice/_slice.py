@@ -13,7 +13,7 @@ class slice:  # noqa: A001  it is timeslice.slice
     """Holds the turn for a block: `with timeslice.slice("train"):`, or `async with` in a loop.
 
     Entering blocks (or awaits) until the turn has come, and gives a Grant. `phase` is a label for
-    metrics, at most 31 bytes; `deadline` counts seconds from the entering, None: none; `client` is
+    `tsctl why`, at most 31 bytes; `deadline` counts seconds from the entering, None: none; `client` is
     the process's own unless given. Slices nest at no cost. Raises as Client.acquire() and
     Client.give_back(). Any thread and any task; an object may be entered again, also while entered.
     Cancelling a task that waits leaves no queue entry. A child forked inside the block raises Forked

@@ -121,7 +121,7 @@ void addHere(CLI::App& app, Options& o, Raw& raw) {
       "give the "
       "turn back in between uses libtimeslice, and tsctl run.\n\n" +
       slice->get_footer());
-  slice->add_option("--phase", o.phase, "A label for the metrics");
+  slice->add_option("--phase", o.phase, "A label that tsctl why and --json show, such as rollout");
   slice->add_option("--deadline", raw.deadline, "Give up when the turn has not come by then");
   for (const char* name : {"snapshot", "restore"}) {
     bool save = std::string_view(name) == "snapshot";

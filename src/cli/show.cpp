@@ -92,7 +92,8 @@ std::string headline(Status::Reader status) {
 
 std::string sentenceAbout(wire::JobStatus::Reader job) {
   std::string phase = text(job.getPhase());
-  std::string name = textOf(job.getKey());
+  std::string label = text(job.getLabel());
+  std::string name = textOf(job.getKey()) + (label.empty() ? "" : " (" + label + ")");
   std::string time = hasSince(job) ? " for " + showDuration(job.getSinceUs()) : "";
   if (job.getPlace() > 0) {
     return name + " has waited" + time + " and is number " + std::to_string(job.getPlace()) +

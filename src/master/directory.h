@@ -72,7 +72,8 @@ struct JobRecord {
   std::set<NodeId> named;  // that reports of others said so of
   std::uint32_t participants = 0;
   std::uint32_t members = 0;
-  Epoch epoch;  // of its last grant
+  Epoch epoch;        // of its last grant
+  std::string label;  // of its last acquire: the phase of its work
   Instant grantedAt;
   Instant switchSince;
 };

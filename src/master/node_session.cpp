@@ -94,6 +94,7 @@ kj::Promise<void> NodeSession::acquire(AcquireContext context) {
   if (shell_.directory().findRequest(node_, params.getRequest()) != nullptr)
     kj::throwFatalException(
         sentence("request " + std::to_string(params.getRequest()) + " of this node waits already"));
+  participant->job->label = kj::StringPtr(params.getPhase()).cStr();
   RequestId id = shell_.directory().addRequest(params.getRequest(), *participant).id;
   shell_.feed(AcquireRequested{
       .request = id, .participant = participant->id, .tryOnly = params.getTryOnly()});

@@ -85,6 +85,7 @@ void fillJob(Shell& shell, const Actor& actor, JobId job, wire::JobStatus::Build
   out.setPlace(view->place);
   if (!actor.mayTouch(*record)) return;
   out.setUid(record->uid);
+  out.setLabel(record->label);
   fillOwn(shell, *view, out);
 }
 

@@ -121,6 +121,7 @@ Json toJson(wire::JobStatus::Reader job) {
           {"name", text(job.getKey().getName())},
           {"uid", job.getUid()},
           {"phase", text(job.getPhase())},
+          {"label", text(job.getLabel())},
           {"priority", job.getPriority()},
           {"participants", job.getParticipants()},
           {"entered", job.getEntered()},

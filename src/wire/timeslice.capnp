@@ -55,8 +55,7 @@ struct Outcome {
   lasting @4 :Bool;
   detail @5 :Text;
   bytes @6 :UInt64;
-  tookUs @7 :UInt64;
-  members @8 :List(MemberFact);
+  members @7 :List(MemberFact);
 
   enum Code {
     ok @0;
@@ -214,6 +213,8 @@ struct JobStatus {
   detail @12 :Text;
   claim @13 :List(ClaimPart);
   members @14 :List(MemberStatus);
+  label @15 :Text;
+  # What its last acquire gave as the phase of its work.
 
   struct ClaimPart {
     node @0 :Text;

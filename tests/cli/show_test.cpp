@@ -73,6 +73,9 @@ TEST_CASE("why tells what a job waits for and who is before it", "[cli]") {
         "  devices   n0:0,1 n1:0\n"
         "  saved     20.0 GiB\n"
         "  before it rl/a has held its devices for 12.3 s, 2 of 2 participants in the slice\n");
+  sample.status.getJobs()[1].setLabel("rollout");
+  jobs.setWithCaveats(0, sample.status.getJobs()[1]);
+  CHECK_THAT(showWhy(jobs), Catch::StartsWith("rl/b (rollout) has waited"));
   sample.status.getJobs()[1].setCause("paused");
   jobs.setWithCaveats(0, sample.status.getJobs()[1]);
   CHECK_THAT(showWhy(jobs),

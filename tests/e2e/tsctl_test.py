@@ -78,8 +78,10 @@ class Tsctl(unittest.TestCase):
 
     def test_a_slice_runs_its_program_during_the_turn_and_passes_its_exit_code_on(self):
         c = self.cluster()
-        run = self.ctl(c, "slice", "--group", "g", "--job", "s", "--", Programs.ctl, "--json", "jobs")
-        self.assertEqual([(j["name"], j["phase"]) for j in json.loads(run.stdout)], [("s", "holding")])
+        run = self.ctl(c, "slice", "--group", "g", "--job", "s", "--phase", "test", "--", Programs.ctl,
+                       "--json", "jobs")
+        told = [(j["name"], j["phase"], j["label"]) for j in json.loads(run.stdout)]
+        self.assertEqual(told, [("s", "holding", "test")])
         self.ctl(c, "slice", "--group", "g", "--", "sh", "-c", "exit 7", code=7)
         self.ctl(c, "slice", "--group", "g", "--", "sh", "-c", "kill -9 $$", code=137)
         self.assertIn("cannot start /nowhere", self.ctl(c, "slice", "--group", "g", "--", "/nowhere", code=1).stderr)
