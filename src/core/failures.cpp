@@ -113,7 +113,10 @@ void Group::saveFinished(Step& s, Job& job, const Order& order, const Outcome& o
     job.failures = 0;
     return;
   }
-  if (m.dead || m.fact.residency == Residency::Saved || o.code == Outcome::Code::Gone) return;
+  if (m.dead || o.code == Outcome::Code::Gone) return;
+  // Saved after all, unless its bytes are still where others want theirs.
+  if (m.fact.residency == Residency::Saved && o.cause != Cause::NotReleased) return;
+  job.unreleased |= m.fact.residency == Residency::Saved;
   job.unsavable = true;
   moveFailed(s, job, FaultKind::Save, o);
   // Who is only put back where it came from is saved again by the rescue of whom it makes room for.

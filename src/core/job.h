@@ -133,7 +133,8 @@ struct Job {
   bool cameIn = false;   // some of it was restored on approval
   bool rescue = false;   // a save of it failed: it must be made whole before anybody else is served
   bool parking = false;  // nobody competes: it is brought back
-  bool unsavable = false;  // a save failed; until it is whole again
+  bool unsavable = false;   // a save failed; until it is whole again
+  bool unreleased = false;  // saved, and what was saved is still on its devices; until then, too
   bool releaseFailed = false;
   std::vector<DeviceState*> reserved;  // kept for its rescue
 

@@ -40,7 +40,9 @@ void Group::planRescues(Step& s) {
 }
 
 void Group::planRescue(Step& s, Job& job) {
-  if (!job.hasOn() && !job.moving()) return setRescue(job, false);  // all of it is saved after all
+  if (!job.hasOn() && !job.moving() && !job.unreleased) {
+    return setRescue(job, false);  // all of it is saved after all
+  }
   std::vector<Job*> outs = others(job, homeOf(job));
   bool blocked = job.retryAt && s.now < *job.retryAt && !job.moving() && outs.empty();
   blocked |= job.unreported > 0;

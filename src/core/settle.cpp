@@ -85,7 +85,7 @@ void Group::setRescue(Job& job, bool on) {
     return;
   }
   rescues_.erase(&job);
-  job.unsavable = false;
+  job.unsavable = job.unreleased = false;
   std::vector<DeviceState*> reserved = job.reserved;
   unreserve(job);
   for (DeviceState* d : reserved) noteIdle(*d);

@@ -14,6 +14,7 @@ void Group::on(Step& s, const AcquireRequested& e) {
   if (p.stand != Participant::Stand::Out) return askedAgain(s, p, e);
   p.request = e.request;
   p.since = s.now;
+  p.standReported = true;
   if (job.killed || job.evicted) return refuse(s, p, job.evicted ? Cause::Evicted : job.killedFor);
   if (job.fault == FaultKind::Restore || job.fault == FaultKind::Grant) {
     return refuse(s, p, Cause::JobFaulted, job.id, job.detail);

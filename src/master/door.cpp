@@ -23,7 +23,7 @@ protected:
           if (verdict.proven && verdict.uid != 0 && verdict.uid != ::geteuid())
             refuse(Role::Node, "a node daemon is root, this is uid " + std::to_string(verdict.uid));
           house_.reception.enter(context, peer_.address, peer_.hangUp);
-          peer_.entered();
+          peer_.entered(Role::Node);
         });
   }
 
@@ -33,7 +33,7 @@ protected:
           auto results = context.getResults(capnp::MessageSize{8, 1});
           results.setSession(house_.operators.open(
               verdict.proven ? std::optional<uid_t>(verdict.uid) : std::nullopt));
-          peer_.entered();
+          peer_.entered(Role::Operator);
         });
   }
 

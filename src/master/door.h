@@ -17,7 +17,7 @@ struct Peer {
   std::string address;
   std::optional<uid_t> uid;  // of a unix socket: needs no other proof
   std::function<void(std::string why)> hangUp;
-  std::function<void()> entered;  // called once it has proved itself
+  std::function<void(Role)> entered;  // called once it has proved itself
 };
 
 // What all connections share.

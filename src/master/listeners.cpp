@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "master/alarm.h"
+#include "reactor/fd_stream.h"
 #include "reactor/stale_socket.h"
 #include "wire/link.h"
 
@@ -72,7 +73,13 @@ public:
     ending_->fulfiller = kj::mv(paf.fulfiller);
     ended_ = kj::mv(paf.promise);
     peer.hangUp = [ending = ending_](std::string why) { ending->end(std::move(why)); };
-    peer.entered = [ending = ending_] { ending->entered = true; };
+    auto* reader = dynamic_cast<FdStream*>(stream.get());
+    if (reader != nullptr) reader->readOnlyWhileRead(true);
+    peer.entered = [ending = ending_, reader](Role role) {
+      ending->entered = true;
+      // A node asks as well as it is asked.
+      if (reader != nullptr && role == Role::Node) reader->readOnlyWhileRead(false);
+    };
     link_ = kj::heap<Link>(kj::mv(stream), Link::Side::Listener,
                            newEntrance(owner.house_, std::move(peer)));
     ++owner.connections_;
@@ -153,7 +160,7 @@ void Listeners::add(kj::Own<kj::ConnectionReceiver> receiver, bool local) {
 }
 
 kj::Promise<void> Listeners::acceptFrom(Listener& listener) {
-  return listener.receiver->accept()
+  return kj::evalNow([&] { return listener.receiver->accept(); })
       .then(
           [this, &listener](kj::Own<kj::AsyncIoStream> stream) -> kj::Promise<void> {
             take(listener, kj::mv(stream));

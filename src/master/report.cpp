@@ -66,7 +66,10 @@ private:
     participants_.insert(report.getId());
     if (report.getEntered())
       shell_.feed(SliceReported{participant.id, fromWire(report.getEpoch())});
-    if (report.getWaiting()) takeWaiter(participant, report);
+    if (!report.getWaiting()) return;
+    // Nobody waits in a slice: it has yielded, and that was never told.
+    if (report.getEntered()) shell_.feed(Yielded{participant.id, fromWire(report.getEpoch())});
+    takeWaiter(participant, report);
   }
 
   void takeWaiter(ParticipantRecord& participant, wire::Participant::Reader report) {

@@ -22,6 +22,8 @@ constexpr int kMaxHeaderBytes = 8 << 10;
 void send(evhttp_request* request, int code, const char* reason, const char* type,
           std::string_view body) {
   evkeyvalq* headers = evhttp_request_get_output_headers(request);
+  // One answer for a connection: who asks on and reads nothing must not make them pile up here.
+  evhttp_add_header(headers, "Connection", "close");
   evhttp_add_header(headers, "Content-Type", type);
   evhttp_add_header(headers, "Cache-Control", "no-store");
   evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");

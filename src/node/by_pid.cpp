@@ -37,15 +37,15 @@ std::optional<ByPid::Result> ByPid::forbidden(const Connection& from, pid_t pid)
                                            named(look.leader) + "; name the process"};
   }
   auto process = readProcess(pid);
-  if (look.kind == ProcessKind::Forbidden || !process || !parts_.watch.add(process->identity)) {
-    return Result{TSL_NO_SUCH_PROCESS,
-                  "there is no process " + std::to_string(pid) + " that could be saved"};
-  }
+  const Result nobody{TSL_NO_SUCH_PROCESS,
+                      "there is no process " + std::to_string(pid) + " that could be saved"};
+  if (look.kind == ProcessKind::Forbidden || !process) return nobody;
   auto uid = from.peer().process.uid;
   if (uid != 0 && uid != process->uid) {
     return Result{TSL_PERMISSION, named(pid) + " belongs to uid " + std::to_string(process->uid) +
                                       ", uid " + std::to_string(uid) + " may not move it"};
   }
+  if (!parts_.watch.add(process->identity)) return nobody;
   if (auto* m = parts_.registry.memberOf(process->identity)) {
     return Result{TSL_BUSY, named(pid) + " belongs to job " + text(m->job) + ", which takes turns"};
   }

@@ -192,7 +192,8 @@ LocalServer::LocalServer(LibeventPort& port, kj::AutoCloseFd listener, LocalHand
       handler_(handler),
       log_(log),
       listener_(kj::mv(listener)),
-      accept_(port, listener_, EV_READ, [this] { acceptAll(); }) {}
+      accept_(port, listener_, EV_READ, [this] { acceptAll(); }),
+      tasks_(*this) {}
 
 Connection* LocalServer::find(ConnectionId id) {
   auto it = connections_.find(id);
@@ -242,9 +243,7 @@ void LocalServer::pauseAccepting(const char* why) {
   paused_ = true;
   accept_.pause();
   auto& timer = port_.timer();
-  resuming_ = timer.afterDelay(kPause)
-                  .then([this] { resumeAccepting(); })
-                  .eagerlyEvaluate([this](kj::Exception&& e) { taskFailed(kj::mv(e)); });
+  tasks_.add(timer.afterDelay(kPause).then([this] { resumeAccepting(); }));
   auto now = timer.now();
   if (now < quietUntil_) return;  // it may happen with every connection that comes and goes
   quietUntil_ = now + 1 * kj::SECONDS;
@@ -271,9 +270,7 @@ void LocalServer::drop(ConnectionId id) {
   ended_.push_back(std::move(it->second));
   connections_.erase(it);
   if (ended_.size() > 1) return;
-  reaping_ = kj::evalLater([this] { reap(); }).eagerlyEvaluate([this](kj::Exception&& e) {
-    taskFailed(kj::mv(e));
-  });
+  tasks_.add(kj::evalLater([this] { reap(); }));
 }
 
 void LocalServer::reap() {

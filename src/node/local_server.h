@@ -81,7 +81,7 @@ public:
   virtual void closed(Connection& connection) = 0;  // for whatever reason; it is gone afterwards
 };
 
-class LocalServer {
+class LocalServer final : private kj::TaskSet::ErrorHandler {
 public:
   // `listener`: bound and listening. Descriptors may run out: then those who wait, wait, until a
   // connection ends or a moment has passed.
@@ -99,7 +99,7 @@ private:
   bool acceptInto();
   void pauseAccepting(const char* why);
   void resumeAccepting();
-  void taskFailed(kj::Exception&& exception);
+  void taskFailed(kj::Exception&& exception) override;
   void drop(ConnectionId id);
   void reap();
 
@@ -111,12 +111,12 @@ private:
   kj::AutoCloseFd accepted_;  // a connection of which nobody knows yet whose it is
   bool paused_ = false;       // no descriptors are left
   bool stopped_ = false;
-  kj::Promise<void> resuming_ = kj::READY_NOW;
   kj::TimePoint quietUntil_ = kj::origin<kj::TimePoint>();
   std::uint64_t lastId_ = 0;
   std::map<ConnectionId, std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Connection>> ended_;  // until no callback of theirs is on the stack
-  kj::Promise<void> reaping_ = kj::READY_NOW;
+  // Not one promise for each: what runs in it may be what starts the next.
+  kj::TaskSet tasks_;
 };
 
 // The socket at `path`, open to all: what a caller may do is decided by who it is. The directory is

@@ -21,6 +21,12 @@ FdStream::~FdStream() noexcept(false) {
 // --- reading -----------------------------------------------------------------------------------
 
 kj::Promise<size_t> FdStream::tryRead(void* buffer, size_t minBytes, size_t maxBytes) {
+  if (readsYield_ && isStuck()) {
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    yielding_ = kj::mv(paf.fulfiller);
+    return paf.promise.then(
+        [this, buffer, minBytes, maxBytes] { return tryRead(buffer, minBytes, maxBytes); });
+  }
   auto* to = static_cast<kj::byte*>(buffer);
   size_t have = takeBuffered(to, maxBytes);
   if (have >= minBytes) return have;
@@ -29,7 +35,7 @@ kj::Promise<size_t> FdStream::tryRead(void* buffer, size_t minBytes, size_t maxB
 
 size_t FdStream::takeBuffered(kj::byte* to, size_t max) {
   size_t n = std::min(max, inboxEnd_ - inboxBegin_);
-  std::memcpy(to, inbox_.data() + inboxBegin_, n);
+  if (n > 0) std::memcpy(to, inbox_.data() + inboxBegin_, n);
   inboxBegin_ += n;
   return n;
 }
@@ -210,7 +216,13 @@ bool FdStream::flush() {
     writer_->fulfill();
     fulfilled = true;
   }
-  return fulfilled;
+  return wakeReader() || fulfilled;
+}
+
+bool FdStream::wakeReader() {
+  if (isStuck() || yielding_.get() == nullptr || !yielding_->isWaiting()) return false;
+  yielding_->fulfill();
+  return true;
 }
 
 kj::Promise<void> FdStream::whenFlushed() {
@@ -220,7 +232,11 @@ kj::Promise<void> FdStream::whenFlushed() {
 }
 
 kj::Promise<void> FdStream::whenWritable() {
-  return port_.whenReady(fd_.get(), EV_WRITE | EV_ET);
+  ++waitingWrites_;
+  return port_.whenReady(fd_.get(), EV_WRITE | EV_ET).then([this] {
+    --waitingWrites_;
+    wakeReader();
+  });
 }
 
 void FdStream::onWritable(int, short, void* self) {

@@ -32,6 +32,10 @@ public:
   void setsockopt(int level, int option, const void* value, kj::uint length) override;
   kj::Maybe<int> getFd() const override { return fd_.get(); }
 
+  // Nothing is read while the peer does not read: whoever only asks costs no memory. Not for two
+  // sides that both ask, for each would wait for the other. Off at first.
+  void readOnlyWhileRead(bool on) { readsYield_ = on; }
+
 private:
   using Pieces = kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>>;
 
@@ -47,6 +51,8 @@ private:
   ssize_t send(const struct iovec* pieces, size_t count);
   kj::Promise<void> whenWritable();
   kj::Promise<void> whenFlushed();
+  bool isStuck() const { return blocked_ || waitingWrites_ > 0; }
+  bool wakeReader();
   void finishShutdown();
   bool flush() override;
   bool settle() override;
@@ -73,7 +79,10 @@ private:
   bool shutdownAsked_ = false;
   kj::Own<kj::PromiseFulfiller<void>> writer_;
   std::vector<kj::byte> outbox_;
-  kj::Maybe<kj::Exception> broken_;  // met by a flush: the next write reports it
+  unsigned waitingWrites_ = 0;  // of those that are too large for the outbox
+  bool readsYield_ = false;
+  kj::Own<kj::PromiseFulfiller<void>> yielding_;  // a read that waits for the peer to read
+  kj::Maybe<kj::Exception> broken_;               // met by a flush: the next write reports it
 
   kj::Maybe<kj::ForkedPromise<void>> disconnected_;
   kj::Own<kj::PromiseFulfiller<void>> disconnect_;

@@ -108,6 +108,19 @@ class MasterRestart(unittest.TestCase):
             b.hear_grant()
             b.take_memory(BIG, 2)
 
+    def test_an_acquire_after_a_yield_that_no_master_has_heard_gets_the_next_turn(self):
+        with Cluster() as c:
+            a = c.job(job="a")
+            a.acquire()
+            mark = c.nodes[0].daemon.mark()
+            c.master.kill()
+            c.nodes[0].daemon.wait_for(r"\bmaster-down\b", mark)
+            a.ask("yield")
+            a.say("acquire 0")
+            c.start_master()
+            a.hear_grant()
+            self.assertFalse(c.master.said("already-entered"))
+
     def test_a_saved_job_comes_back_under_the_next_master(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
