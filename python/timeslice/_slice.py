@@ -25,6 +25,8 @@ class slice:  # noqa: A001  it is timeslice.slice
 
     def __init__(self, phase: str = "", *, deadline: float | None = None,
                  client: Client | None = None):
+        if not isinstance(phase, str):
+            raise TypeError(f"timeslice.slice: phase={phase!r} is no text: give a label such as \"train\"")
         self._phase = phase
         self._deadline = deadline
         self._client = client
