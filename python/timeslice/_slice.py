@@ -62,12 +62,12 @@ def sliced(phase: str = "", *, deadline: float | None = None, client: Client | N
     """
     if callable(phase):
         return sliced()(phase)
+    turn = slice(phase, deadline=deadline, client=client)
 
     def decorate(function):
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(f"timeslice.sliced: {function.__qualname__} is a generator function; use "
                             "`with timeslice.slice()` inside it")
-        turn = slice(phase, deadline=deadline, client=client)
         if inspect.iscoroutinefunction(function):
             @functools.wraps(function)
             async def wrapper(*args, **kwargs):

@@ -36,10 +36,14 @@ std::optional<ByPid::Result> ByPid::forbidden(const Connection& from, pid_t pid)
     return Result{TSL_NO_SUCH_PROCESS, std::to_string(pid) + " is a thread of " +
                                            named(look.leader) + "; name the process"};
   }
+  if (look.kind == ProcessKind::Forbidden) {
+    return Result{
+        TSL_NO_SUCH_PROCESS,
+        std::to_string(pid) + " is no process that can be moved; name the pid of a CUDA process"};
+  }
   auto process = readProcess(pid);
-  if (look.kind == ProcessKind::Forbidden || !process || !parts_.watch.add(process->identity)) {
-    return Result{TSL_NO_SUCH_PROCESS,
-                  "there is no process " + std::to_string(pid) + " that could be saved"};
+  if (!process || !parts_.watch.add(process->identity)) {
+    return Result{TSL_NO_SUCH_PROCESS, "there is no process " + std::to_string(pid) + " here"};
   }
   auto uid = from.peer().process.uid;
   if (uid != 0 && uid != process->uid) {

@@ -158,6 +158,10 @@ class Tsctl(unittest.TestCase):
         self.assertIn("node n1", whats)
         self.assertIn(f"answers at {c.address}", whats)
 
+    def test_doctor_asks_for_no_munge_at_the_socket_of_the_master(self):
+        c = self.cluster()
+        self.ctl(c, "--master", c.master_dir / "master.sock", "doctor")
+
 
 if __name__ == "__main__":
     report.main()
