@@ -269,6 +269,18 @@ std::string usageError(const CLI::App& app, const Options& o, const std::string&
          (command == nullptr ? "" : " " + command->get_name()) + " --help\n";
 }
 
+void addOptions(const CLI::App& level, const std::vector<std::string>& except, CommandInfo& info) {
+  for (const CLI::Option* option : level.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      std::string word = "--" + name;
+      bool known = std::ranges::count(except, word) + std::ranges::count(info.options, word) > 0;
+      if (known) continue;
+      info.options.push_back(word);
+      if (option->get_items_expected_max() > 0) info.valued.push_back(word);
+    }
+  }
+}
+
 }  // namespace
 
 Parsed parseOptions(const std::vector<std::string>& arguments) {
@@ -307,18 +319,9 @@ std::vector<CommandInfo> commands() {
   define(app, options, raw);
   std::vector<CommandInfo> all;
   for (CLI::App* command : app.get_subcommands({})) {
-    CommandInfo info{command->get_name(), command->get_description(), {}};
-    for (CLI::App* level : {command, &app}) {
-      for (const CLI::Option* option : level->get_options()) {
-        for (const std::string& name : option->get_lnames()) {
-          std::string word = "--" + name;
-          if (level == &app && (name == "help" || name == "version")) continue;
-          if (std::find(info.options.begin(), info.options.end(), word) == info.options.end()) {
-            info.options.push_back(word);
-          }
-        }
-      }
-    }
+    CommandInfo info{command->get_name(), command->get_description(), {}, {}};
+    addOptions(*command, {}, info);
+    addOptions(app, {"--help", "--version"}, info);
     all.push_back(std::move(info));
   }
   return all;

@@ -130,7 +130,8 @@ TEST_CASE("completions know every command and its options", "[cli]") {
     for (const CommandInfo& command : commands()) CHECK_THAT(script, Contains(command.name));
   }
   CHECK_THAT(completionFor("bash"),
-             Contains("evict) COMPREPLY=($(compgen -W '--help --kill --json"));
+             Contains("evict) if [[ $current == -* ]]; then COMPREPLY=($(compgen -W '--help "
+                      "--kill --json"));
   CHECK_THAT(completionFor("zsh"), Catch::StartsWith("#compdef tsctl"));
   std::istringstream lines(completionFor("fish"));
   for (std::string line; std::getline(lines, line);) {
