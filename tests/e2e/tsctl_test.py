@@ -158,6 +158,7 @@ class Tsctl(unittest.TestCase):
         self.assertTrue(told["ok"], whats)
         self.assertIn("node n1", whats)
         self.assertIn(f"answers at {c.address}", whats)
+        self.assertNotIn("1 devices", whats)
 
     def test_bash_completes_the_names_of_jobs_groups_and_nodes(self):
         c = self.cluster()
