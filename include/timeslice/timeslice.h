@@ -12,6 +12,8 @@
  * that nothing may use a handle during or after ts_leave() on it. No thread is started, no signal
  * disposition changed, no exception crosses.
  * Fork: in a child every call on a handle of its parent answers TS_ERR_FORKED; join anew there.
+ * End: call ts_leave() before the process ends. One that ends without it has died, whatever its
+ * exit code: a gang is then broken, and its other participants are ended if others wait.
  * Outside: with no TIMESLICE_SOCKET, no TIMESLICE_GROUP and no options, ts_join() answers TS_OK and
  * a handle whose calls succeed at once and do nothing, so that code runs unchanged without
  * timeslice; with TIMESLICE_REQUIRED=1 in the environment it answers TS_ERR_UNAVAILABLE instead. */

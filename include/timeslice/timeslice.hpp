@@ -24,9 +24,9 @@ namespace ts {
 // What a call answered instead of TS_OK. what() is the sentence of ts_last_error().
 class Error : public std::runtime_error {
 public:
-  explicit Error(ts_status status)
-      : std::runtime_error(std::string(ts_strerror(status)) + ": " + ts_last_error()),
-        status_(status) {}
+  explicit Error(ts_status status) : Error(status, ts_last_error()) {}
+  Error(ts_status status, const std::string& sentence)
+      : std::runtime_error(sentence), status_(status) {}
   ts_status status() const noexcept { return status_; }
 
 private:
@@ -41,7 +41,8 @@ struct JoinOptions {
   std::chrono::milliseconds deadline{0};  // for the join; 0: 10 s
 };
 
-// This process as a participant; leaves at the end of its life, and yields if need be.
+// This process as a participant; leaves at the end of its life, and yields if need be. exit() ends
+// no local object: a process that calls it inside has died, see timeslice.h.
 class Client {
 public:
   Client() : Client(JoinOptions{}) {}
@@ -98,7 +99,7 @@ private:
 class Slice {
 public:
   // Blocks until the turn has come, the deadline is over, or ts_cancel() was called.
-  // `phase` is a label for metrics, at most 31 bytes; `deadline` counts from now, 0: none.
+  // `phase` is a label for tsctl why, at most 31 bytes; `deadline` counts from now, 0: none.
   explicit Slice(Client& client, const std::string& phase = {},
                  std::chrono::milliseconds deadline = {})
       : handle_(client.handle()) {
@@ -130,8 +131,12 @@ public:
   Slice(const Slice&) = delete;
   Slice& operator=(const Slice&) = delete;
 
-  // Ends the slice before the end of its life.
-  void yield() { Client::check(ts_yield(std::exchange(handle_, nullptr))); }
+  // Ends the slice before the end of its life; the second time throws NOT_ENTERED.
+  void yield() {
+    if (handle_ == nullptr)
+      throw Error(TS_ERR_NOT_ENTERED, "yield: NOT_ENTERED: this Slice has yielded already");
+    Client::check(ts_yield(std::exchange(handle_, nullptr)));
+  }
 
   const ts_grant& grant() const noexcept { return grant_; }
 

@@ -18,6 +18,8 @@ Units: seconds (float) for deadlines and durations, bytes for sizes.
 Threads: everything may be called from any thread, and from any number of asyncio tasks; no thread is
 started. Slices nest: all threads and tasks of a process are in the same slice.
 Fork: a child joins anew at its first slice; a Client of the parent raises Forked there.
+End: a process that ends leaves its group, also by sys.exit(); that takes 1 s at most, 10 s inside a slice.
+One that ends by an exception nobody caught, a signal or os._exit() has died: its gang is broken.
 """
 
 from ._client import Client, Grant, State

@@ -8,7 +8,7 @@ import dataclasses
 import os
 import time
 
-from . import _library
+from . import _exit, _library
 from ._errors import Error, Forked, Internal, Invalid, NotJoined, TimedOut, Unavailable, error_for
 from ._gate import Gate
 from ._watch import Watch
@@ -102,6 +102,7 @@ class Client:
         self._check(lib.ts_join(ctypes.byref(options), ctypes.byref(handle)))
         self._handle = handle
         self._pid = os.getpid()
+        _exit.remember(self)
         self._watch = Watch(self._descriptor())
         self._acquires = Gate()
         self._yields = Gate()
@@ -235,9 +236,16 @@ class Client:
 
     def leave(self) -> None:
         """Yields if need be and ends the participation. Blocks for 10 s at most, when the node daemon
-        has to be told of a yield and is away. Never raises. One thread, when no other uses it."""
+        has to be told of a yield and is away. Never raises. One thread, when no other uses it. A process
+        that ends, other than by an exception or a signal, leaves by itself."""
+        self.leave_unless(lambda: False)
+
+    def leave_unless(self, in_use) -> None:
+        """As leave(), but keeps what another thread still uses: whoever comes later finds no handle, so
+        `in_use()` only has to know who came before."""
+        _exit.forget(self)
         handle, self._handle = self._handle, None
-        if handle is not None:
+        if handle is not None and not in_use():
             self._lib.ts_leave(handle)
 
     def __enter__(self) -> Client:

@@ -7,6 +7,10 @@ class Error(Exception):
     """A call answered something else than OK. `status` is the number, `reason` the sentence."""
 
     status = -1
+    __module__ = "timeslice"  # as who catches it writes it
+
+    def __init_subclass__(cls):
+        cls.__module__ = "timeslice"
 
     def __init__(self, reason: str, status: int | None = None):
         super().__init__(reason)

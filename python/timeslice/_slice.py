@@ -25,6 +25,8 @@ class slice:  # noqa: A001  it is timeslice.slice
 
     def __init__(self, phase: str = "", *, deadline: float | None = None,
                  client: Client | None = None):
+        if not isinstance(phase, str):
+            raise TypeError(f"timeslice.slice: phase={phase!r} is no text: give a label such as \"train\"")
         self._phase = phase
         self._deadline = deadline
         self._client = client
@@ -60,12 +62,12 @@ def sliced(phase: str = "", *, deadline: float | None = None, client: Client | N
     """
     if callable(phase):
         return sliced()(phase)
+    turn = slice(phase, deadline=deadline, client=client)
 
     def decorate(function):
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(f"timeslice.sliced: {function.__qualname__} is a generator function; use "
                             "`with timeslice.slice()` inside it")
-        turn = slice(phase, deadline=deadline, client=client)
         if inspect.iscoroutinefunction(function):
             @functools.wraps(function)
             async def wrapper(*args, **kwargs):

@@ -79,10 +79,15 @@ MasterFinding examineMaster(Loop& loop, const Places& places, const Options& opt
   }
 }
 
+// "peer": the kernel says who is at the master's own socket. Nodes do not come in there.
 Finding examineMunge(const std::string& auth) {
   if (auth == "none") return {Verdict::Warn, "auth is \"none\": everybody is believed", ""};
   Proof proof = newMungeAuth()->prove(Role::Operator, {newNonce(), newNonce()});
   if (proof.ok) return {Verdict::Ok, "munged gives credentials", ""};
+  if (auth == "peer") {
+    return {Verdict::Warn, proof.why + "; not needed at the master's own socket",
+            "nodes and tsctl elsewhere need munged unless their auth is \"none\""};
+  }
   return {
       Verdict::Fail, proof.why,
       "start munged, with the same key on all machines; or set auth = \"none\" to try things out "

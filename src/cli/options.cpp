@@ -2,12 +2,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <sstream>
 
 #include "cli/failure.h"
 #include "cli/since.h"
 #include "config/config.h"
+#include "config/name.h"
 #include "config/nearest.h"
+#include "local/protocol.h"
 #include "timeslice/timeslice.h"
 
 namespace ts::cli {
@@ -23,6 +27,33 @@ struct Raw {
 constexpr const char* kExitCodes =
     "Exit codes: 0 done, 1 failed or refused, 2 usage, 69 a daemon cannot be reached, 78 bad "
     "configuration.";
+
+std::string quoted(const std::string& text) {
+  return "\"" + text + "\"";
+}
+
+// What CLI11 says of a range are all the digits that a double has.
+auto wholeBetween(long low, long high) {
+  return [low, high](const std::string& text) {
+    long value = 0;
+    const char* end = text.data() + text.size();
+    auto [stop, error] = std::from_chars(text.data(), end, value);
+    bool fits = error == std::errc{} && stop == end && value >= low && value <= high;
+    return fits ? std::string()
+                : quoted(text) + " is no whole number from " + std::to_string(low) + " to " +
+                      std::to_string(high);
+  };
+}
+
+std::string checkPid(const std::string& text) {
+  return wholeBetween(1, std::numeric_limits<pid_t>::max())(text).empty()
+             ? ""
+             : quoted(text) + " is no process id";
+}
+
+std::string checkName(const std::string& text) {
+  return isName(text) ? "" : quoted(text) + " is no name: write 1 to 63 of A-Z a-z 0-9 . _ -";
+}
 
 std::string examples(std::initializer_list<const char*> lines) {
   std::string text = "Examples:";
@@ -96,15 +127,21 @@ void addActing(CLI::App& app, Options& o) {
 }
 
 void addJobOptions(CLI::App& command, Options& o) {
-  command.add_option("--group", o.group, "The group to take turns in")->required();
-  command.add_option("--job", o.job, "The job's name in the group (default: NAME.PID)");
+  command.add_option("--group", o.group, "The group to take turns in")
+      ->required()
+      ->check(checkName);
+  command.add_option("--job", o.job, "The job's name in the group (default: NAME.PID)")
+      ->check(checkName);
   command.add_option("--devices", o.devices,
                      "Its devices, like 0,1 or UUIDs (default: all visible)");
   command.add_option("--backend", o.backend,
                      "How its state moves: cuda, none, turns (default: the node's)");
-  command.add_option("--gang", o.gang, "Participants that make one slice; 0: none");
-  command.add_option("--priority", o.priority,
-                     "Larger goes first where the policy is priority; -10000 to 10000");
+  command.add_option("--gang", o.gang, "Participants that make one slice; 0: none")
+      ->check(wholeBetween(0, TSL_MOST_IN_GANG));
+  command
+      .add_option("--priority", o.priority,
+                  "Larger goes first where the policy is priority; -10000 to 10000")
+      ->check(wholeBetween(-TSL_MOST_PRIORITY, TSL_MOST_PRIORITY));
 }
 
 void addHere(CLI::App& app, Options& o, Raw& raw) {
@@ -132,7 +169,7 @@ void addHere(CLI::App& app, Options& o, Raw& raw) {
             {save ? "tsctl snapshot --pid 4711" : "tsctl restore --pid 4711"});
     move->add_option("--pid", o.pids, "The process; several are moved one after the other")
         ->required()
-        ->check(CLI::PositiveNumber);
+        ->check(checkPid);
     move->add_option("--deadline", raw.deadline, "For each of them (default 2min)");
   }
   add(app, "doctor", "What works here, and what to do about what does not",
@@ -187,24 +224,61 @@ void finish(Options& o, const Raw& raw) {
   }
 }
 
-// CLI11 takes an unknown command for an argument too many.
-std::string hintFor(const CLI::App& app) {
+std::vector<std::string> optionsOf(const CLI::App& app, const CLI::App* command) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  for (const std::string& word : app.remaining()) {
-    if (word.starts_with('-')) continue;
-    std::string hint = nearest(word, names);
-    return "there is no command \"" + word + "\"" +
-           (hint.empty() ? "" : "; did you mean " + hint + "?");
+  for (const CLI::App* level : {command, &app}) {
+    if (level == nullptr) continue;
+    for (const CLI::Option* option : level->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
   }
-  return "";
+  return names;
 }
 
-std::string usageError(const CLI::App& app, const std::string& what) {
+std::string withNearest(const std::string& sentence, const std::string& word,
+                        const std::vector<std::string>& names) {
+  std::string hint = nearest(word, names);
+  return sentence + (hint.empty() ? "" : "; did you mean " + hint + "?");
+}
+
+// CLI11 takes an unknown command for an argument too many, and names what is required before what
+// is unknown, so that a slip in --group looks like its absence.
+std::string hintFor(const CLI::App& app, const CLI::App* command, bool hasProgram) {
+  auto words = app.remaining(true);
+  if (words.empty()) return "";
+  const std::string& word = words.front();
+  if (word.starts_with('-')) {
+    std::string name = word.substr(0, word.find('='));
+    return withNearest("there is no option " + name, name, optionsOf(app, command));
+  }
+  if (command == nullptr) {
+    std::vector<std::string> names;
+    for (const CLI::App* each : app.get_subcommands({})) names.push_back(each->get_name());
+    return withNearest("there is no command " + quoted(word), word, names);
+  }
+  bool runs = command->get_name() == "run" || command->get_name() == "slice";
+  if (runs && !hasProgram) return "put -- before the program: -- " + word;
+  return quoted(word) + " is one word too many";
+}
+
+std::string usageError(const CLI::App& app, const Options& o, const std::string& what) {
   auto chosen = app.get_subcommands();
-  std::string hint = chosen.empty() ? hintFor(app) : "";
-  std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
-  return "tsctl: " + (hint.empty() ? what : hint) + "; see tsctl" + command + " --help\n";
+  const CLI::App* command = chosen.empty() ? nullptr : chosen.front();
+  std::string hint = hintFor(app, command, !o.program.empty());
+  return "tsctl: " + (hint.empty() ? what : hint) + "; see tsctl" +
+         (command == nullptr ? "" : " " + command->get_name()) + " --help\n";
+}
+
+void addOptions(const CLI::App& level, const std::vector<std::string>& except, CommandInfo& info) {
+  for (const CLI::Option* option : level.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      std::string word = "--" + name;
+      bool known = std::ranges::count(except, word) + std::ranges::count(info.options, word) > 0;
+      if (known) continue;
+      info.options.push_back(word);
+      if (option->get_items_expected_max() > 0) info.valued.push_back(word);
+    }
+  }
 }
 
 }  // namespace
@@ -230,10 +304,10 @@ Parsed parseOptions(const std::vector<std::string>& arguments) {
     parsed.text = out.str();
   } catch (const CLI::ParseError& e) {
     parsed.exit = int(Exit::Usage);
-    parsed.text = usageError(app, e.what());
+    parsed.text = usageError(app, parsed.options, e.what());
   } catch (const Failure& e) {
     parsed.exit = int(e.exit());
-    parsed.text = usageError(app, e.what());
+    parsed.text = usageError(app, parsed.options, e.what());
   }
   return parsed;
 }
@@ -245,18 +319,9 @@ std::vector<CommandInfo> commands() {
   define(app, options, raw);
   std::vector<CommandInfo> all;
   for (CLI::App* command : app.get_subcommands({})) {
-    CommandInfo info{command->get_name(), command->get_description(), {}};
-    for (CLI::App* level : {command, &app}) {
-      for (const CLI::Option* option : level->get_options()) {
-        for (const std::string& name : option->get_lnames()) {
-          std::string word = "--" + name;
-          if (level == &app && (name == "help" || name == "version")) continue;
-          if (std::find(info.options.begin(), info.options.end(), word) == info.options.end()) {
-            info.options.push_back(word);
-          }
-        }
-      }
-    }
+    CommandInfo info{command->get_name(), command->get_description(), {}, {}};
+    addOptions(*command, {}, info);
+    addOptions(app, {"--help", "--version"}, info);
     all.push_back(std::move(info));
   }
   return all;

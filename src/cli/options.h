@@ -55,6 +55,7 @@ struct CommandInfo {
   std::string name;
   std::string summary;
   std::vector<std::string> options;  // "--json"
+  std::vector<std::string> valued;   // of these, those that take a value
 };
 std::vector<CommandInfo> commands();
 

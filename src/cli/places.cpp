@@ -77,7 +77,7 @@ Places findPlaces(const Options& options) {
   places.auth = !options.auth.empty() ? options.auth : config ? config->auth : "munge";
   places.authByMaster = options.auth.empty() && !config && onThisMachine(places.master.address);
   places.masterUser = config ? config->masterUser : NodeConfig().masterUser;
-  places.masterUserFrom = options.nodeConfig;
+  places.masterUserFrom = config ? options.nodeConfig : "the default";
   return places;
 }
 

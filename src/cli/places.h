@@ -20,7 +20,7 @@ struct Places {
   // Nobody said how, and the master is on this machine: if it wants no proof, none is given.
   bool authByMaster = false;
   std::string masterUser;      // whose credential the master must have
-  std::string masterUserFrom;  // the file that says so
+  std::string masterUserFrom;  // the file that says so, or "the default"
 };
 
 // Throws Failure: bad configuration, or an address that is none.

@@ -131,8 +131,8 @@ std::string showJobs(Status::Reader status, const std::string& group) {
                reasonOf(job)});
   }
   if (!table.empty()) return table.text();
-  return group.empty() ? "no job yet: start one with tsctl run --group GROUP -- PROGRAM\n"
-                       : "no job in group " + group + "\n";
+  return group.empty() ? "no job now: a job appears when its program joins\n"
+                       : "no job in group " + group + " now\n";
 }
 
 std::string showNodes(Status::Reader status) {

@@ -81,14 +81,13 @@ Exit exitFor(ts_status status) {
   }
 }
 
-void check(ts_status status, const char* what, Exit exit) {
-  if (status == TS_OK) return;
-  throw Failure(
-      exit, std::string("cannot ") + what + ": " + ts_strerror(status) + ": " + ts_last_error());
+// The library's sentence names the call, the group and the code.
+void check(ts_status status, Exit exit) {
+  if (status != TS_OK) throw Failure(exit, ts_last_error());
 }
 
-void check(ts_status status, const char* what) {
-  check(status, what, exitFor(status));
+void check(ts_status status) {
+  check(status, exitFor(status));
 }
 
 struct Leave {
@@ -103,7 +102,7 @@ Client join(const Options& options) {
   ts_client* client = nullptr;
   ts_status status = ts_join(&how, &client);  // the rest comes from the environment
   // Nobody is waited for in a join: when its time is over, a daemon is silent.
-  check(status, "join", status == TS_ERR_TIMED_OUT ? Exit::Unreachable : exitFor(status));
+  check(status, status == TS_ERR_TIMED_OUT ? Exit::Unreachable : exitFor(status));
   return Client(client);
 }
 
@@ -114,7 +113,7 @@ void acquire(ts_client* client, const Options& options) {
   how.phase = options.phase.c_str();
   ts_grant grant{};
   grant.size = sizeof grant;
-  check(ts_acquire(client, &how, &grant), "acquire");
+  check(ts_acquire(client, &how, &grant));
   std::fprintf(stderr, "tsctl: slice %u.%llu begins, waited %s\n", grant.generation,
                static_cast<unsigned long long>(grant.epoch), showDuration(grant.waited_us).c_str());
 }
@@ -202,7 +201,7 @@ int sliceProgram(const Places& places, const Options& options) {
   Client client = join(options);
   acquire(client.get(), options);
   int code = spawnAndWait(options);
-  check(ts_yield(client.get()), "yield");
+  check(ts_yield(client.get()));
   return code;
 }
 

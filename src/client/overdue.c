@@ -63,8 +63,8 @@ static void say_late(const ts_client* c, const struct tsc_waiter* waiter, struct
   if (is_told(c, waiter)) return;
   tsc_say(out, TS_ERR_TIMED_OUT,
           "acquire in group '%s': TIMED_OUT: the turn did not come by this thread's deadline; "
-          "another thread of the process waits on: wait longer, or ask tsctl why JOB",
-          c->settings.join.group);
+          "another thread of the process waits on; tsctl jobs --group %s shows who holds",
+          c->settings.join.group, c->settings.join.group);
 }
 
 static void end_late_acquires(ts_client* c, int64_t now) {

@@ -140,7 +140,8 @@ static ts_status take_names(const ts_join_options* given, struct tsc_settings* o
   const char* group = choose(given->group, "TIMESLICE_GROUP");
   if (group == NULL) {
     return tsc_fail(TS_ERR_INVALID,
-                    "no group is named: set TIMESLICE_GROUP or ts_join_options.group");
+                    "no group is named: set TIMESLICE_GROUP, give group=, or start it with "
+                    "tsctl run --group NAME -- PROGRAM");
   }
   ts_status status =
       take_name(group, "group", "TIMESLICE_GROUP", out->join.group, sizeof out->join.group);

@@ -36,10 +36,14 @@ std::optional<ByPid::Result> ByPid::forbidden(const Connection& from, pid_t pid)
     return Result{TSL_NO_SUCH_PROCESS, std::to_string(pid) + " is a thread of " +
                                            named(look.leader) + "; name the process"};
   }
+  if (look.kind == ProcessKind::Forbidden) {
+    return Result{
+        TSL_NO_SUCH_PROCESS,
+        std::to_string(pid) + " is no process that can be moved; name the pid of a CUDA process"};
+  }
   auto process = readProcess(pid);
-  const Result nobody{TSL_NO_SUCH_PROCESS,
-                      "there is no process " + std::to_string(pid) + " that could be saved"};
-  if (look.kind == ProcessKind::Forbidden || !process) return nobody;
+  const Result nobody{TSL_NO_SUCH_PROCESS, "there is no process " + std::to_string(pid) + " here"};
+  if (!process) return nobody;
   auto uid = from.peer().process.uid;
   if (uid != 0 && uid != process->uid) {
     return Result{TSL_PERMISSION, named(pid) + " belongs to uid " + std::to_string(process->uid) +

@@ -62,7 +62,9 @@ void examineBackends(const NodeConfig& config, const Backends& backends, Finding
 
 void examineDevices(Inventory& inventory, Findings& out) {
   auto gpus = inventory.gpus();
-  out.check(!gpus.empty(), std::to_string(gpus.size()) + " devices: " + inventory.detail(),
+  out.check(!gpus.empty(),
+            std::to_string(gpus.size()) + (gpus.size() == 1 ? " device: " : " devices: ") +
+                inventory.detail(),
             "without devices nobody can join; with backend none set `devices`");
   for (const auto& gpu : gpus) {
     auto what = "device " + std::to_string(gpu.index) + " " + gpu.name + " " + gpu.uuid;

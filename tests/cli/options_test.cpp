@@ -71,10 +71,40 @@ TEST_CASE("a mistake is named, with the way out, and is exit 2", "[cli]") {
   CHECK_THAT(mistake({"run", "--", "x"}), Contains("--group is required"));
   CHECK_THAT(mistake({"run", "--group", "g"}), Contains("no program; write it after --"));
   CHECK_THAT(mistake({"status", "--", "x"}), Contains("takes nothing after --"));
-  CHECK_THAT(mistake({"snapshot", "--pid", "0"}), Contains("--pid"));
-  CHECK_THAT(mistake({"snapshot", "--pid", "x"}), Contains("--pid"));
+  for (const char* pid : {"0", "-1", "abc", "1.5", "4294967297"}) {
+    CHECK(mistake({"snapshot", "--pid", pid}) == "tsctl: --pid: \"" + std::string(pid) +
+                                                     "\" is no process id; see tsctl snapshot "
+                                                     "--help\n");
+  }
   CHECK_THAT(mistake({"completion", "tcsh"}), Contains("tcsh"));
   CHECK_THAT(mistake({"events", "--since", "yesterday"}), Contains("2026-01-31T08:00:00Z"));
+}
+
+TEST_CASE("a value out of its range is named with its option", "[cli]") {
+  auto run = [](const char* option, const char* value) {
+    return mistake({"run", "--group", "g", option, value, "--", "x"});
+  };
+  CHECK_THAT(run("--priority", "99999"),
+             Contains("--priority: \"99999\" is no whole number from -10000 to 10000"));
+  CHECK_THAT(run("--gang", "-1"), Contains("--gang: \"-1\" is no whole number from 0 to"));
+  CHECK_THAT(run("--job", "a b"), Contains("--job: \"a b\" is no name"));
+  CHECK_THAT(mistake({"run", "--group", "a/b", "--", "x"}),
+             Contains("--group: \"a/b\" is no name"));
+}
+
+TEST_CASE("an unknown option is told with the nearest one, also where another is required",
+          "[cli]") {
+  CHECK_THAT(mistake({"status", "--jsno"}), Contains("no option --jsno; did you mean --json?"));
+  CHECK_THAT(mistake({"run", "--gruop", "g", "--", "x"}),
+             Contains("no option --gruop; did you mean --group?"));
+  CHECK_THAT(mistake({"run", "--group", "g", "--prioriti=5", "--", "x"}),
+             Contains("no option --prioriti; did you mean --priority?"));
+}
+
+TEST_CASE("a program without -- is told so", "[cli]") {
+  CHECK_THAT(mistake({"slice", "--group", "g", "sh", "-c", "true"}),
+             Contains("put -- before the program: -- sh"));
+  CHECK_THAT(mistake({"pause", "g", "h"}), Contains("\"h\" is one word too many"));
 }
 
 TEST_CASE("help is exit 0, and every command shows an example of itself", "[cli]") {
@@ -100,7 +130,8 @@ TEST_CASE("completions know every command and its options", "[cli]") {
     for (const CommandInfo& command : commands()) CHECK_THAT(script, Contains(command.name));
   }
   CHECK_THAT(completionFor("bash"),
-             Contains("evict) COMPREPLY=($(compgen -W '--help --kill --json"));
+             Contains("evict) if [[ $current == -* ]]; then COMPREPLY=($(compgen -W '--help "
+                      "--kill --json"));
   CHECK_THAT(completionFor("zsh"), Catch::StartsWith("#compdef tsctl"));
   std::istringstream lines(completionFor("fish"));
   for (std::string line; std::getline(lines, line);) {

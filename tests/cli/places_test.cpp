@@ -50,6 +50,12 @@ TEST_CASE("what is said on the command line wins over environment and configurat
   CHECK(findPlaces(f.options).auth == "munge");
 }
 
+TEST_CASE("only a file that was read says who the master is", "[cli]") {
+  CHECK(findPlaces(Fixture().options).masterUserFrom == "the default");
+  Fixture said("master_user = \"root\"\n");
+  CHECK(findPlaces(said.options).masterUserFrom == said.options.nodeConfig);
+}
+
 TEST_CASE("a host alone has the usual port, and a path is a socket", "[cli]") {
   Fixture f;
   for (auto [said, meant] : {std::pair{"gpu-master", "gpu-master:6830"},

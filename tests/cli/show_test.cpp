@@ -43,14 +43,14 @@ TEST_CASE("the status is a headline and three tables", "[cli]") {
 
 TEST_CASE("jobs can be those of one group", "[cli]") {
   Sample sample;
-  CHECK(showJobs(sample.status, "other") == "no job in group other\n");
+  CHECK(showJobs(sample.status, "other") == "no job in group other now\n");
   CHECK_THAT(showJobs(sample.status, "rl"), Catch::Contains("rl/a"));
 }
 
 TEST_CASE("an empty cluster says what to do", "[cli]") {
   capnp::MallocMessageBuilder message;
   auto status = message.initRoot<Status>();
-  CHECK_THAT(showJobs(status, ""), Catch::Contains("tsctl run --group"));
+  CHECK(showJobs(status, "") == "no job now: a job appears when its program joins\n");
   CHECK_THAT(showNodes(status), Catch::Contains("start tsnoded"));
   CHECK_THAT(showGroups(status), Catch::Contains("first job"));
 }

@@ -144,6 +144,17 @@ class Tsctl(unittest.TestCase):
         self.assertIn("zsh", self.complete("tsctl", "completion", ""))
         self.assertIn("bash", self.complete("tsctl", "run", "--group", "g", "--", "bas"))
 
+    def test_bash_completes_what_an_option_takes(self):
+        self.assertEqual(self.complete("tsctl", "status", "--auth", "m"), ["munge"])
+        self.assertEqual(self.complete("tsctl", "run", "--backend", ""), ["cuda", "none", "turns"])
+        self.config.write_text("")
+        self.assertEqual(self.complete("tsctl", "--node-config", str(self.dir / "node.")), [str(self.config)])
+        self.assertEqual(self.complete("tsctl", "--timeout", ""), [])
+        self.assertEqual(self.complete("tsctl", "--master", "m:1", "dr"), ["drain"])
+
+    def test_names_that_nobody_can_tell_are_none(self):
+        self.assertEqual(self.complete("tsctl", "why", ""), [])
+
     def test_zsh_and_fish_take_their_scripts(self):
         for shell, check in (("zsh", ["-n"]), ("fish", ["--no-execute"])):
             if shutil.which(shell) is None:

@@ -61,6 +61,28 @@ TEST_CASE("a yield without a slice is refused and changes nothing", "[client]") 
   CHECK(ts_yield(client) == TS_ERR_NOT_ENTERED);
 }
 
+TEST_CASE("the way out of a refusal names the job, the group, or nothing", "[client]") {
+  House house;
+  ts_join_options options = house.options();
+  options.job = "one";
+  Joined client(options);
+  const auto [status, sentence] = GENERATE(table<int, const char*>(
+      {{TSL_TIMED_OUT,
+        "acquire in group 'rl': TIMED_OUT: why (node daemon at $); tsctl jobs --group rl shows who "
+        "holds"},
+       {TSL_FAULTED,
+        "acquire in group 'rl': FAULTED: why (node daemon at $); tsctl why rl/one says what "
+        "happened"},
+       {TSL_NO_CLAIM,
+        "acquire in group 'rl': NO_CLAIM: why (node daemon at $); tell the operator: tsctl doctor "
+        "says why"},
+       {TSL_PAUSED, "acquire in group 'rl': PAUSED: why (node daemon at $)"}}));
+  house.node.answer(TSL_ACQUIRE, status, "why");
+  CHECK(ts_acquire(client, nullptr, nullptr) == status);
+  std::string expected = sentence;
+  CHECK(ts_last_error() == expected.replace(expected.find('$'), 1, house.socket));
+}
+
 TEST_CASE("every refusal of the node reaches the caller with its reason", "[client]") {
   House house;
   Joined client(house);

@@ -34,6 +34,12 @@ TEST_CASE("a slice can end before its object, once", "[client]") {
   {
     ts::Slice slice(client);
     slice.yield();
+    try {
+      slice.yield();
+      FAIL("it had yielded");
+    } catch (const ts::Error& error) {
+      CHECK(error.status() == TS_ERR_NOT_ENTERED);
+    }
     ts::Slice moved(std::move(slice));
   }
   CHECK(house.node.count(TSL_YIELD) == 1);
@@ -58,7 +64,7 @@ TEST_CASE("a failure is thrown with its status and its sentence", "[client]") {
     FAIL("nobody granted it");
   } catch (const ts::Error& error) {
     CHECK(error.status() == TS_ERR_TIMED_OUT);
-    CHECK(std::string(error.what()).find("TIMED_OUT: acquire in group 'rl'") == 0);
+    CHECK(std::string(error.what()).find("acquire in group 'rl': TIMED_OUT: ") == 0);
   }
 }
 

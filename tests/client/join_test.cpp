@@ -152,7 +152,9 @@ TEST_CASE("a bad value is named with the place it came from", "[client]") {
   SECTION("a socket and no group") {
     options.group = nullptr;
     CHECK(ts_join(&options, &client) == TS_ERR_INVALID);
-    CHECK(errorSays("TIMESLICE_GROUP"));
+    CHECK(errorSays(
+        "no group is named: set TIMESLICE_GROUP, give group=, or start it with tsctl run --group "
+        "NAME -- PROGRAM"));
   }
   SECTION("no place for the handle") {
     CHECK(ts_join(&options, nullptr) == TS_ERR_INVALID);

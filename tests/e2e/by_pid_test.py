@@ -69,11 +69,12 @@ class ByPid(unittest.TestCase):
 
     def test_a_pid_that_is_nobodys_is_refused(self):
         c = self.alone()
-        for verb, pid in itertools.product(("snapshot", "restore"), (4194304 * 2, 1)):
+        why = {4194304 * 2: "there is no process 8388608 here", 1: "1 is no process that can be moved"}
+        for verb, pid in itertools.product(("snapshot", "restore"), why):
             with self.subTest(verb, pid=pid):
                 run = c.tsctl(verb, "--pid", pid)
                 self.assertEqual(run.returncode, 1, run.stderr)
-                self.assertIn(str(pid), run.stderr)
+                self.assertIn(why[pid], run.stderr)
         self.assertTrue(c.nodes[0].daemon.alive())
 
     @unittest.skipUnless(os.getuid() == 0, "needs root to be somebody else")

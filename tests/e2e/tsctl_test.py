@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """tsctl against real daemons: looking, acting, taking turns, following events."""
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -157,6 +158,25 @@ class Tsctl(unittest.TestCase):
         self.assertTrue(told["ok"], whats)
         self.assertIn("node n1", whats)
         self.assertIn(f"answers at {c.address}", whats)
+        self.assertNotIn("1 devices", whats)
+
+    def test_bash_completes_the_names_of_jobs_groups_and_nodes(self):
+        c = self.cluster()
+        c.job(job="a").acquire()
+        script = self.ctl(c, "completion", "bash").stdout
+        for words, names in ((["why", "g"], ["g/a"]), (["evict", "a"], ["a"]), (["pause", ""], ["g"]),
+                             (["run", "--group", ""], ["g"]), (["drain", ""], ["n1"])):
+            line = " ".join(f"'{word}'" for word in ["tsctl", *words])
+            done = subprocess.run(
+                ["bash", "-c", f'{script}\ntsctl() {{ "{Programs.ctl}" "$@"; }}\n'
+                               f"COMP_WORDS=({line}); COMP_CWORD={len(words)}; _tsctl; echo ${{COMPREPLY[@]}}"],
+                env={**os.environ, "TIMESLICE_MASTER": str(c.master_dir / "master.sock")}, text=True,
+                capture_output=True, check=True)
+            self.assertEqual((done.stdout.split(), done.stderr), (names, ""))
+
+    def test_doctor_asks_for_no_munge_at_the_socket_of_the_master(self):
+        c = self.cluster()
+        self.ctl(c, "--master", c.master_dir / "master.sock", "doctor")
 
 
 if __name__ == "__main__":

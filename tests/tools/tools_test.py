@@ -197,5 +197,37 @@ class Mutants(unittest.TestCase):
                 self.assertEqual(tried.returncode, 0, tried.stdout)
 
 
+class TestReadme(InAFolder):
+    """tools/test-readme where the chroot is a folder: everything that needs root is ours."""
+
+    def setUp(self):
+        super().setUp()
+        (self.dir / "tools").mkdir()
+        shutil.copy(TOOLS / "test-readme", self.dir / "tools")
+        self.script("bin/id", "echo 0")
+        self.script("bin/debootstrap", 'mkdir -p "${@: -1}/etc" "${@: -1}/proc" "${@: -1}/dev"')
+        self.script("bin/git", 'mkdir "${@: -1}"')
+        for name in ("mount", "umount"):
+            self.script(f"bin/{name}")
+        self.script("bin/chroot", 'sed -e "s#/blocks/#$1/blocks/#; s#/typed#$1/typed#; s#cd /timeslice#cd $1/timeslice#" '
+                                  '"$1$3" | "$2"')
+
+    def typed(self, *blocks):
+        text = "".join(f"```{language}\n{code}\n```\n" for language, code in blocks)
+        (self.dir / "README.md").write_text(text)
+        done = run(self.dir / "tools/test-readme",
+                   env={"PATH": f"{self.dir / 'bin'}:{os.environ['PATH']}", "TMPDIR": str(self.dir)})
+        return done.returncode, done.stdout.splitlines()[-1]
+
+    def test_a_block_finds_what_the_one_before_left_in_the_shell(self):
+        self.assertEqual(self.typed(("sh", "export WORD=x; one=$!"), ("text", "exit 1"), ("sh", '[ "$WORD" = x ]'),
+                                    ("python", "import os; assert os.environ['WORD'] == 'x'")),
+                         (0, "3 passed, 0 failed, 0 skipped"))
+
+    def test_what_comes_after_a_failure_is_not_passed(self):
+        self.assertEqual(self.typed(("sh", "true"), ("sh", "false\ntrue"), ("python", "pass")),
+                         (1, "1 passed, 2 failed, 0 skipped"))
+
+
 if __name__ == "__main__":
     report.main()

@@ -72,6 +72,17 @@ class Slices(Base):
             def numbers():
                 yield 1
 
+    def test_a_phase_that_is_no_text_is_named(self):
+        for wrong in (5, None):
+            with self.assertRaisesRegex(TypeError, f"phase={wrong} is no text"):
+                timeslice.slice(wrong)
+        with self.assertRaisesRegex(TypeError, "phase=5 is no text"):
+            timeslice.sliced(5)
+
+    def test_exceptions_bear_the_name_they_are_caught_by(self):
+        self.assertEqual(timeslice.Error.__module__, "timeslice")
+        self.assertEqual(timeslice.NoClaim.__module__, "timeslice")
+
     def test_a_deadline_in_seconds(self):
         self.node.tell("hold acquire")
         with self.assertRaises(TimeoutError) as caught:
@@ -333,6 +344,77 @@ class Layout(unittest.TestCase):
             kind = getattr(_library, name)
             self.assertEqual(ctypes.sizeof(kind), int(size), name)
             self.assertEqual(getattr(kind, last).offset, int(offset), name)
+
+
+class Ending(Base):
+    """How often the node is told of a leave by a program that has come to its end."""
+
+    def leaves(self, code, status=0):
+        done = subprocess.run([sys.executable, "-c", f"if True:\n{code}"], text=True, capture_output=True)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return self.node.count("leave")
+
+    def test_a_program_that_ends_has_left(self):
+        self.assertEqual(self.leaves("""
+            import timeslice
+            with timeslice.slice():
+                pass"""), 1)
+
+    def test_so_has_one_that_exits_inside_a_slice(self):
+        self.assertEqual(self.leaves("""
+            import sys, timeslice
+            timeslice.client().acquire()
+            sys.exit(3)""", status=3), 1)
+        self.assertEqual(self.node.count("yield"), 1)
+
+    def test_so_has_a_client_of_its_own(self):
+        self.assertEqual(self.leaves("""
+            import timeslice
+            client = timeslice.Client()"""), 1)
+
+    def test_one_that_has_left_does_not_leave_again(self):
+        self.assertEqual(self.leaves("""
+            import timeslice
+            timeslice.join()
+            timeslice.leave()"""), 1)
+
+    def test_one_that_fails_has_died(self):
+        self.assertEqual(self.leaves("""
+            import timeslice
+            timeslice.join()
+            1 / 0""", status=1), 0)
+
+    def test_a_forked_child_does_not_leave_for_its_parent(self):
+        self.assertEqual(self.leaves("""
+            import os, sys, timeslice
+            timeslice.join()
+            if os.fork() == 0:
+                sys.exit(0)
+            os.wait()
+            os._exit(0)"""), 0)
+
+    def test_a_child_of_multiprocessing_leaves_unless_it_fails(self):
+        code = """
+            import multiprocessing, timeslice
+            def work():
+                with timeslice.slice():
+                    {}
+            child = multiprocessing.get_context("fork").Process(target=work)
+            child.start()
+            child.join()"""
+        self.assertEqual(self.leaves(code.format("pass")), 1)
+        self.assertEqual(self.leaves(code.format("1 / 0")), 1)
+
+    def test_a_daemon_thread_that_waits_does_not_hold_up_the_end(self):
+        self.node.tell("hold acquire")
+        self.assertEqual(self.leaves("""
+            import threading, timeslice
+            client = timeslice.join()
+            inside = threading.Event()
+            wait = client._watch.wait
+            client._watch.wait = lambda: (inside.set(), wait())
+            threading.Thread(target=client.acquire, daemon=True).start()
+            inside.wait()"""), 0)
 
 
 class Outside(unittest.TestCase):
