@@ -129,7 +129,7 @@ void Group::restoreFinished(Step& s, Job& job, const Order& order, const Outcome
   if (gone) return;
   Member& m = job.members.at(order.member);
   if (o.ok()) {
-    job.failures = 0;
+    if (!job.rescue) job.failures = 0;  // what is put back after a failure has not succeeded
     return;
   }
   if (m.dead || !m.saved() || o.code == Outcome::Code::Gone) return;

@@ -12,6 +12,8 @@ namespace {
 
 // What a stopped disk may keep in memory, in lines.
 constexpr std::size_t kMaxUnstored = 100'000;
+// Each reads the store on a worker and costs memory: anybody may connect.
+constexpr std::size_t kMostFollowers = 256;
 
 }  // namespace
 
@@ -70,6 +72,10 @@ kj::Promise<std::vector<EventRow>> History::stored(std::uint64_t fromUs, std::si
 kj::Own<wire::OperatorSession::Handle::Server> History::follow(std::uint64_t sinceUs,
                                                                wire::EventSink::Client sink,
                                                                Filter filter) {
+  if (followers_.size() >= kMostFollowers)
+    kj::throwFatalException(
+        sentence(std::to_string(kMostFollowers) +
+                 " readers follow the events already; end one, or read less often"));
   return kj::heap<Follower>(*this, sinceUs, kj::mv(sink), std::move(filter));
 }
 
