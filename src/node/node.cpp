@@ -57,8 +57,10 @@ Node::Node(const NodeConfig& config, World world, Records& records)
       fence_(records),
       bookings_(config.hostBudget),
       watch_(world_.port, [this](const Identity& identity) { processEnded(identity); }),
-      roll_(registry_, world_.inventory, world_.workers, world_.log,
-            [this](Member& m) { memberChanged(m); }),
+      roll_(
+          registry_, world_.inventory, world_.workers, world_.log,
+          {.changed = [this](Member& m) { memberChanged(m); },
+           .seen = [this](const Member& m, std::string_view because) { memberSeen(m, because); }}),
       link_(
           {.node = name_, .master = config.master, .masterUid = world_.masterUid}, world_.network,
           world_.port.timer(), world_.auth,
@@ -260,6 +262,13 @@ void Node::report(wire::NodeReport::Builder out) {
 }
 
 // --- members ------------------------------------------------------------------------------------
+
+void Node::memberSeen(const Member& member, std::string_view because) {
+  world_.log.info(Line("member-seen")
+                      .add("job", text(member.job))
+                      .add("pid", std::int64_t(member.process.identity.pid))
+                      .add("because", std::string(because)));
+}
 
 void Node::memberChanged(Member& member) {
   watchMember(member.id);

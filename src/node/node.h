@@ -68,6 +68,7 @@ private:
   void linkLost() override { participants_.linkLost(); }
 
   void taskFailed(kj::Exception&& exception) override;
+  void memberSeen(const Member& member, std::string_view because);
   void memberChanged(Member& member);
   void processEnded(const Identity& identity);
   void memberEnded(Member& member);
