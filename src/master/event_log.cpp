@@ -94,6 +94,10 @@ void EventLog::say(const NodeDied& died) {
   log_.error(line("dead", died.node));
 }
 
+void EventLog::say(const NodeDrained& drained) {
+  log_.info(line(drained.on ? "drain" : "undrain", drained.node));
+}
+
 void EventLog::say(const GroupPaused& paused) {
   log_.info(Line(paused.on ? "pause" : "resume").add("group", directory_.name(paused.group)));
 }

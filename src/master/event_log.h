@@ -30,6 +30,7 @@ private:
   void say(const NodeSuspected& suspected);
   void say(const NodeReported& reported);
   void say(const NodeDied& died);
+  void say(const NodeDrained& drained);
   void say(const GroupPaused& paused);
   void say(const JobEvicted& evicted);
   void say(const Grant& grant);

@@ -22,8 +22,14 @@ constexpr std::uint64_t kExpectedForUs = 30ull * 24 * 3600 * 1'000'000;
 
 }  // namespace
 
-Reception::Reception(Shell& shell, Life& life, kj::Timer& timer, Store& store, Workers& workers)
-    : shell_(shell), life_(life), timer_(timer), store_(store), workers_(workers) {}
+Reception::Reception(Shell& shell, Life& life, Standing& standing, kj::Timer& timer, Store& store,
+                     Workers& workers)
+    : shell_(shell),
+      life_(life),
+      standing_(standing),
+      timer_(timer),
+      store_(store),
+      workers_(workers) {}
 
 void Reception::expectKnown() {
   for (const NodeRow& row : store_.nodes()) {
@@ -91,6 +97,7 @@ void Reception::fence(const std::string& name, const Generation& highest) {
                                     .add("seen", std::uint64_t(highest.number))
                                     .add("was", std::uint64_t(ours.number)));
   shell_.begin(life_.above(highest.number), true);
+  standing_.apply();
 }
 
 }  // namespace ts

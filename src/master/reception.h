@@ -6,6 +6,7 @@
 
 #include "master/life.h"
 #include "master/node_session.h"
+#include "master/standing.h"
 #include "reactor/workers.h"
 #include "store/store.h"
 
@@ -15,7 +16,8 @@ using EnterNode = capnp::CallContext<wire::Door::EnterNodeParams, wire::Door::En
 
 class Reception {
 public:
-  Reception(Shell& shell, Life& life, kj::Timer& timer, Store& store, Workers& workers);
+  Reception(Shell& shell, Life& life, Standing& standing, kj::Timer& timer, Store& store,
+            Workers& workers);
 
   // Nodes of the store that have not come yet are shown, as named.
   void expectKnown();
@@ -31,6 +33,7 @@ private:
 
   Shell& shell_;
   Life& life_;
+  Standing& standing_;
   kj::Timer& timer_;
   Store& store_;
   Workers& workers_;

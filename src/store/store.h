@@ -1,4 +1,5 @@
-// What a master keeps on disk: its generation, the nodes it has seen, the history of events.
+// What a master keeps on disk: its generation, the nodes it has seen, standing orders, the
+// history of events.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,11 @@ struct NodeRow {
   std::string name;
   std::string address;
   std::uint64_t lastSeenUs = 0;
+};
+// What an operator has ordered until further notice.
+struct StandingOrder {
+  std::string what;  // "paused", "drained"
+  std::string name;  // of the group, of the node
 };
 
 // SQLite in WAL mode, for one process at a time. Every call may block on a disk: the generation and
@@ -35,6 +41,9 @@ public:
 
   void remember(const NodeRow& node);
   std::vector<NodeRow> nodes();
+
+  void keep(const StandingOrder& order, bool on);
+  std::vector<StandingOrder> standingOrders();
 
   // One transaction. Only the newest `keepEvents` stay.
   void append(const std::vector<EventRow>& events);

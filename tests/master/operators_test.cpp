@@ -65,6 +65,12 @@ struct Desk {
     call.setOn(on);
     return outcome(kj::mv(call));
   }
+  Outcome drain(const char* node, bool on) {
+    auto call = as(0).drainRequest();
+    call.setNode(node);
+    call.setOn(on);
+    return outcome(kj::mv(call));
+  }
   Outcome evict(wire::OperatorSession::Client session, const char* job) {
     auto call = session.evictRequest();
     call.setJob(job);
@@ -128,6 +134,49 @@ TEST_CASE("a paused group grants nothing until it is resumed", "[master]") {
   CHECK(desk.node.ordered("grant A") == 0);
   CHECK(desk.pause(session, "rl", false).ok());
   desk.house.until([&] { return desk.node.entered(1); });
+}
+
+TEST_CASE("a pause outlives the master, until it is resumed", "[master]") {
+  Desk desk;
+  desk.node.join("rl", "A", 1);
+  CHECK(desk.pause(desk.as(0), "rl", true).ok());
+  desk.house.restart();
+  desk.node.connect(desk.house.address);
+  desk.node.acquire(1, 100);
+  CHECK(desk.node.ordered("grant A") == 0);
+  auto status = desk.connected().statusRequest().send().wait(desk.house.loop.scope);
+  CHECK(status.getGroups()[0].getPaused());
+  CHECK(desk.pause(desk.as(0), "rl", false).ok());
+  desk.house.until([&] { return desk.node.entered(1); });
+  desk.house.restart();
+  CHECK_FALSE(desk.house.master->standing.isPaused("rl"));
+}
+
+TEST_CASE("a drain outlives the master, until the node is taken back", "[master]") {
+  Desk desk;
+  desk.node.join("rl", "A", 1);
+  CHECK(desk.drain("n1", true).ok());
+  desk.house.restart();
+  desk.node.connect(desk.house.address);
+  desk.node.acquire(1, 100);
+  CHECK(desk.node.ordered("grant A") == 0);
+  CHECK(desk.house.shell().directory().findNode("n1")->drained);
+  CHECK(desk.drain("n1", false).ok());
+  desk.house.until([&] { return desk.node.entered(1); });
+}
+
+TEST_CASE("a pause of a group that has no job and no section is refused", "[master]") {
+  MasterConfig config;
+  config.anyGroup = true;
+  config.groups["eval"];
+  Desk desk(config);
+  desk.node.join("rl", "A", 1);
+  auto slip = desk.pause(desk.as(0), "lr", true);
+  CHECK(slip.cause == Cause::UnknownGroup);
+  CHECK(slip.detail == "no group \"lr\"; known: eval, rl");
+  CHECK(desk.pause(desk.as(0), "eval", true).ok());
+  desk.house.restart();
+  CHECK(desk.pause(desk.as(0), "eval", false).ok());
 }
 
 TEST_CASE("an evicted job's waiters are refused", "[master]") {

@@ -56,6 +56,21 @@ TEST_CASE("a file that is no database is named", "[store]") {
   CHECK_THROWS_WITH(Store("/etc/passwd"), Catch::Contains("/etc/passwd"));
 }
 
+TEST_CASE("a standing order outlives the store, until it is taken back", "[store]") {
+  Directory dir;
+  {
+    Store store(dir.file());
+    store.keep({"paused", "rl"}, true);
+    store.keep({"paused", "rl"}, true);
+    store.keep({"drained", "n1"}, true);
+    store.keep({"drained", "n1"}, false);
+  }
+  auto orders = Store(dir.file()).standingOrders();
+  REQUIRE(orders.size() == 1);
+  CHECK(orders[0].what == "paused");
+  CHECK(orders[0].name == "rl");
+}
+
 TEST_CASE("events come back in order, from the asked time on", "[store]") {
   Store store(":memory:");
   store.append({{10, "grant job=a"}, {20, "yield job=a"}, {30, "grant job=b"}});
