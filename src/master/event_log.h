@@ -35,6 +35,7 @@ private:
   void say(const JobEvicted& evicted);
   void say(const Grant& grant);
   void say(const Refuse& refusal);
+  void say(const Kill& kill);
   void say(const Notice& notice);
   template <class Rest>
   void say(const Rest& rest);

@@ -23,10 +23,14 @@ public:
   void expectKnown();
 
   // Takes the node in. Orders go to it only after the answer to enterNode has left: a node obeys
-  // nobody whose generation it has not noted. `hangUp` ends the node's connection.
-  void enter(EnterNode context, std::string address, std::function<void(std::string why)> hangUp);
+  // nobody whose generation it has not noted. `hangUp` ends the node's connection. Refused where
+  // another daemon of that name is here and answers.
+  kj::Promise<void> enter(EnterNode context, std::string address,
+                          std::function<void(std::string why)> hangUp);
 
 private:
+  void admit(EnterNode context, std::string address, std::function<void(std::string why)> hangUp);
+  [[noreturn]] void refuseRival(const NodeRecord& first, const std::string& address);
   void fence(const std::string& name, const Generation& highest);
   void open(NodeRecord& node, NodeSession& session);
   void remember(const NodeRecord& node);

@@ -107,6 +107,7 @@ kj::Promise<NodeEntry> enterNode(Greeted greeted, NodeHello hello, Auth& auth, O
     auto request = greeted.door.enterNodeRequest();
     request.setCredential(credential);
     request.setName(hello.name);
+    request.setInstance(hello.instance);
     toWire(hello.highest, request.initHighest());
     request.setDaemon(kj::mv(hello.daemon));
     hello.report(request.initReport());
@@ -131,6 +132,17 @@ kj::Promise<wire::OperatorSession::Client> enterOperator(Greeted greeted, Auth& 
 
 bool isAuthMismatch(const kj::Exception& exception) {
   return std::string_view(exception.getFile()) == kMismatch;
+}
+
+// An exception that comes over the wire keeps its text and nothing else.
+constexpr std::string_view kNameTaken = "the name is taken: ";
+
+kj::Exception nameTaken(const std::string& text) {
+  return sentence(std::string(kNameTaken) + text);
+}
+
+bool isNameTaken(const kj::Exception& exception) {
+  return sentenceOf(exception).starts_with(kNameTaken);
 }
 
 kj::Exception sentence(std::string text, kj::Exception::Type type) {
