@@ -1,6 +1,8 @@
 #include "store/store.h"
 
+#include <filesystem>
 #include <mutex>
+#include <stdexcept>
 
 #include "store/sqlite.h"
 
@@ -23,13 +25,27 @@ constexpr const char* kSetUp =
 
 constexpr std::uint64_t kKeepEvents = 1'000'000;
 
+const std::string& inFolder(const std::string& path) {
+  std::string why = missingFolder(path);
+  if (!why.empty()) throw std::runtime_error(why);
+  return path;
+}
+
 // Before anything is prepared: statements need the tables.
 struct Opened {
   Sqlite db;
-  explicit Opened(const std::string& path) : db(path) { db.run(kSetUp); }
+  explicit Opened(const std::string& path) : db(inFolder(path)) { db.run(kSetUp); }
 };
 
 }  // namespace
+
+std::string missingFolder(const std::string& path) {
+  auto folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return "";
+  return "database " + path + ": there is no folder " + folder.string() + "; make the folder " +
+         folder.string() + ", owned by the user of tsmasterd";
+}
 
 struct Store::State : Opened {
   explicit State(const std::string& path) : Opened(path) {}

@@ -24,6 +24,9 @@ struct StandingOrder {
   std::string name;  // of the group, of the node
 };
 
+// What to do when the folder of a database is not there; "": it is.
+std::string missingFolder(const std::string& path);
+
 // SQLite in WAL mode, for one process at a time. Every call may block on a disk: the generation and
 // the nodes are for start-up and rare events, the history belongs on a worker. Calls may come from
 // any thread. A failure throws std::runtime_error with the path and SQLite's reason.

@@ -52,6 +52,13 @@ TEST_CASE("a path that cannot be opened is named", "[store]") {
   CHECK_THROWS_WITH(Store("/nowhere/at/all.db"), Catch::Contains("/nowhere/at/all.db"));
 }
 
+TEST_CASE("a folder that is missing is to be made, by whom is said", "[store]") {
+  CHECK_THROWS_WITH(Store("/nowhere/at/all.db"),
+                    Catch::Contains("make the folder /nowhere/at, owned by the user of tsmasterd"));
+  CHECK(missingFolder(":memory:").empty());
+  CHECK(missingFolder("/tmp/any.db").empty());
+}
+
 TEST_CASE("a file that is no database is named", "[store]") {
   CHECK_THROWS_WITH(Store("/etc/passwd"), Catch::Contains("/etc/passwd"));
 }
