@@ -126,8 +126,15 @@ kj::Promise<void> MasterLink::beat(wire::NodeSession::Client session, kj::Durati
       [this, session, every]() mutable { return beat(session, every); });
 }
 
+std::string MasterLink::whyLost(const kj::Exception& exception) const {
+  if (exception.getType() != kj::Exception::Type::OVERLOADED) return sentenceOf(exception);
+  return "it has taken the connection and said nothing for " +
+         std::to_string(config_.attemptLimit / kj::SECONDS) +
+         " s: it stands still, or it is no tsmasterd: is the port right (6830, not 6831)?";
+}
+
 kj::Promise<void> MasterLink::lost(kj::Exception&& exception) {
-  auto why = sentenceOf(exception);
+  auto why = whyLost(exception);
   bool wasUp = state_ == State::Up;
   if (why != why_ || wasUp) {
     log_.warning(Line("master-down").add("master", config_.master).add("why", why));

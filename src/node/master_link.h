@@ -77,6 +77,7 @@ private:
   kj::Promise<void> serve(NodeEntry entry);
   kj::Promise<void> beat(wire::NodeSession::Client session, kj::Duration every);
   void up(NodeEntry& entry);
+  std::string whyLost(const kj::Exception& exception) const;
   kj::Promise<void> lost(kj::Exception&& exception);
   kj::Duration nextDelay();
   void send(Call call);

@@ -129,8 +129,7 @@ bool Participants::mustWait(const JoinRequest& what) const {
          (state == MasterLink::State::Down && parts_.timer.now() < what.until);
 }
 
-void Participants::waitForMaster(Connection& from, std::uint64_t request,
-                                 const JoinRequest& what) {
+void Participants::waitForMaster(Connection& from, std::uint64_t request, const JoinRequest& what) {
   parts_.log.info(Line("join-waits")
                       .add("job", text(what.spec.key))
                       .add("pid", std::int64_t(from.peer().process.identity.pid))
