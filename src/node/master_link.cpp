@@ -127,7 +127,10 @@ kj::Promise<void> MasterLink::beat(wire::NodeSession::Client session, kj::Durati
 }
 
 std::string MasterLink::whyLost(const kj::Exception& exception) const {
-  if (exception.getType() != kj::Exception::Type::OVERLOADED) return sentenceOf(exception);
+  auto why = sentenceOf(exception);
+  if (state_ != State::Up && why.starts_with("Peer disconnected"))
+    return "it closed the connection before it said anything: is the port right (6830, not 6831)?";
+  if (exception.getType() != kj::Exception::Type::OVERLOADED) return why;
   return "it has taken the connection and said nothing for " +
          std::to_string(config_.attemptLimit / kj::SECONDS) +
          " s: it stands still, or it is no tsmasterd: is the port right (6830, not 6831)?";

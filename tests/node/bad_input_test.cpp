@@ -273,6 +273,16 @@ TEST_CASE("a join whose caller goes waits for nothing", "[node]") {
   CHECK(master.count("join") == 0);
 }
 
+TEST_CASE("a master that is another program is explained by its port", "[node]") {
+  Loop l;
+  auto other = l.address("127.0.0.1:0")->listen();
+  TestNode node(l, nullptr);
+  node.config.master = "127.0.0.1:" + std::to_string(other->getPort());
+  node.start();
+  other->accept().wait(l.scope);  // and closed
+  l.pumpUntil([&] { return !node.logged({"master-down", "6830, not 6831"}).empty(); });
+}
+
 TEST_CASE("a node alone says so to joins", "[node]") {
   Loop l;
   TestNode node(l, nullptr);
