@@ -58,12 +58,18 @@ std::string causeOf(wire::JobStatus::Reader job) {
   return cause == "busy" && job.getWaitsFor().size() > 0 ? "" : cause;
 }
 
+// Nobody of it waits: it is in a switch for the sake of another.
+bool leaves(wire::JobStatus::Reader job) {
+  return text(job.getPhase()) == "switching" && job.getPlace() == 0 && job.getWaitsFor().size() > 0;
+}
+
 // Fault, cause, who is in the way, detail: whatever there is.
 std::string reasonOf(wire::JobStatus::Reader job) {
   std::vector<std::string> parts;
   if (job.getFault().size() > 0) parts.push_back("fault " + text(job.getFault()));
   if (!causeOf(job).empty()) parts.push_back(causeOf(job));
-  if (job.getWaitsFor().size() > 0) parts.push_back("waits for " + joined(waitsFor(job)));
+  if (job.getWaitsFor().size() > 0)
+    parts.push_back((leaves(job) ? "moved out for " : "waits for ") + joined(waitsFor(job)));
   if (job.getDetail().size() > 0) parts.push_back(text(job.getDetail()));
   return joined(parts, "; ");
 }
@@ -103,6 +109,7 @@ std::string sentenceAbout(wire::JobStatus::Reader job) {
     return name + " has held its devices" + time + ", " + std::to_string(job.getEntered()) +
            " of " + counted(job.getParticipants(), "participant") + " in the slice";
   }
+  if (leaves(job)) return name + " is being moved out for " + joined(waitsFor(job));
   if (phase == "parked")
     return name + " has yielded; nobody waits, so its state stayed on the device";
   if (phase == "idle") return name + " does not ask for a turn";

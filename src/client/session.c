@@ -63,6 +63,13 @@ static void send_claim(ts_client* c) {
   }
 }
 
+/* A little less than is left: the node says why, this side could only say that it is late. */
+static int64_t patience_of_node(const ts_client* c) {
+  if (c->join_waiter == NULL) return 0; /* comes back: it tries again by itself */
+  const int64_t left = (c->join_waiter->deadline - tsc_now()) / TSC_MS;
+  return left > 0 ? left - tsc_min(left / 4, 100) : 0;
+}
+
 static void ask_to_join(ts_client* c) {
   c->phase = TSC_JOINING;
   send_claim(c);
@@ -70,6 +77,7 @@ static void ask_to_join(ts_client* c) {
   c->asked.join = tsc_next_request(c);
   struct tsl_message join = tsc_message(TSL_JOIN, c->asked.join);
   join.u.join = c->settings.join;
+  join.u.join.deadline_ms = patience_of_node(c);
   tsc_send_or_drop(c, &join);
 }
 

@@ -298,10 +298,10 @@ void Group::killOn(Step& s, Job& job, NodeId node, Cause why) {
   give(s, OrderKind::Kill, Kill{{}, node, job.id, why});
 }
 
-void Group::breakJob(Step& s, Job& job) {
+void Group::breakJob(Step& s, Job& job, const std::string& lost) {
   if (std::exchange(job.broken, true)) return;
   broken_.insert(&job);
-  notice(s, Notice::Kind::JobBroken, job, Cause::Broken);
+  notice(s, Notice::Kind::JobBroken, job, Cause::Broken, lost);
 }
 
 // "if others wait, it is ended after `broken_grace`"

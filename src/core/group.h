@@ -177,6 +177,7 @@ private:
   void dropBookings(Step&, Job&);
   void dropBooking(Step&, Job&, NodeId);
   void finishUngranted(Step&, Job&);
+  void finishSwitch(Step&, Job&);
   void endMove(Step&, Job&);
 
   // settle.cpp: jobs that no switch needs
@@ -211,7 +212,7 @@ private:
   void endByPolicy(Step&, Job&, Cause);
   void kill(Step&, Job&, Cause);
   void killOn(Step&, Job&, NodeId, Cause);
-  void breakJob(Step&, Job&);
+  void breakJob(Step&, Job&, const std::string& lost);
   void watchBroken(Step&);
   bool inOthersWay(const Job&) const;
   void retryDue(Step&, Job&);

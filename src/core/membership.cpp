@@ -30,6 +30,7 @@ void Group::on(Step& s, const JobEnded& e) {
   dropBookings(s, job);
   if (job.queued) dequeue(job);
   setRescue(job, false);
+  endMove(s, job);
   parking_.erase(&job);
   while (!job.members.empty()) removeMember(job, job.members.begin()->first);
   setClaim(job, {});
@@ -95,10 +96,11 @@ void Group::remove(Step& s, Participant& p, bool died, Cause cause) {
   auto& siblings = roster_.processes[p.process];
   std::erase(siblings, &p);
   if (siblings.empty()) roster_.processes.erase(p.process);
+  std::string lost = mention(p.id) + " died without leaving";
   roster_.participants.erase(p.id);
   job.participants.erase(p.id);
   // "A participant of a gang that dies without leaving makes the job broken"
-  if (died && job.options.gang > 0 && !job.participants.empty()) breakJob(s, job);
+  if (died && job.options.gang > 0 && !job.participants.empty()) breakJob(s, job, lost);
   reclaim(s, job, false);
 }
 
@@ -155,6 +157,7 @@ void Group::learn(Step& s, Job& job, NodeId node, const MemberFact& fact) {
 // "a member seen on a device outside it is reported (OUTSIDE)", and "never silently left beside a
 // holder".
 void Group::tellOutside(Step& s, Job& job, const Member& m) {
+  if (m.fact.bytes == 0) return;  // it takes turns and has nothing there
   bool inside = std::includes(job.claim.begin(), job.claim.end(), m.fact.devices.begin(),
                               m.fact.devices.end());
   auto beside = std::find_if(m.at.begin(), m.at.end(),

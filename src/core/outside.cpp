@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "group.h"
+#include "mention.h"
 #include "roster.h"
 
 namespace ts {
@@ -107,7 +108,8 @@ void Group::leaveNode(Step& s, Job& job, NodeId node) {
   if (job.slice) endIfOver(s, job);
   // "survivors of a spanning job are broken"
   bool lost = !members.empty() || !participants.empty() || roster_.nodes[node].unheard;
-  if (lost && (!job.participants.empty() || !job.members.empty())) breakJob(s, job);
+  if (lost && (!job.participants.empty() || !job.members.empty()))
+    breakJob(s, job, mention(node) + " is dead");
   touch(job);
 }
 

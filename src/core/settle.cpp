@@ -35,7 +35,6 @@ void Group::giveUpMove(Step& s, Job& job) {
     const Job* out = roster_.job(id);
     if (out && (out->moving() || out->rescue)) return;
   }
-  if (job.move->moved) notice(s, Notice::Kind::SwitchRolledBack, job, job.cause);
   endMove(s, job);
 }
 

@@ -61,10 +61,7 @@ void Group::grant(Step& s, Job& job) {
     giveGrant(s, job, node, std::move(requests[node]), s.now - job.since, move);
   }
   release(s, job);  // members on nodes that nobody claims run with the others
-  if (move.moved) {
-    ++switches_;
-    notice(s, Notice::Kind::SwitchFinished, job);
-  }
+  if (move.prepared) finishSwitch(s, job);
   dequeue(job);
   endMove(s, job);
   job.cause = Cause::None;

@@ -169,6 +169,7 @@ void Group::dropBooking(Step& s, Job& job, NodeId node) {
 // Brought back without a grant: settle() lets it run, parked.
 void Group::finishUngranted(Step& s, Job& job) {
   if (job.queued && job.finishing) dequeue(job);
+  if (job.move && job.move->prepared) finishSwitch(s, job);
   setRescue(job, false);
   job.parking = false;
   parking_.erase(&job);
@@ -177,7 +178,17 @@ void Group::finishUngranted(Step& s, Job& job) {
   touch(job);
 }
 
+// What was said to have started is said to have ended, also when nothing was left to move.
+void Group::finishSwitch(Step& s, Job& job) {
+  ++switches_;
+  job.move->prepared = false;
+  notice(s, Notice::Kind::SwitchFinished, job);
+}
+
 void Group::endMove(Step& s, Job& job) {
+  if (job.move && job.move->prepared) {
+    notice(s, Notice::Kind::SwitchRolledBack, job, job.cause);
+  }
   dropBookings(s, job);
   if (std::exchange(job.move, std::nullopt)) repeat_ = true;
   job.cameIn = false;

@@ -11,7 +11,7 @@ JobPhase phaseOf(const Job& job, bool switching) {
   if (job.fault != FaultKind::None) return JobPhase::Faulted;
   if (job.broken) return JobPhase::Broken;
   if (job.slice) return JobPhase::Holding;
-  if (switching) return JobPhase::Switching;
+  if (switching) return JobPhase::Switching;  // its own, or it leaves for another
   if (job.queued || !job.waiting.empty()) return JobPhase::Waiting;
   return job.hasOn() ? JobPhase::Parked : JobPhase::Idle;
 }
@@ -22,6 +22,20 @@ Residency shown(const Job& job, const Member& m) {
   bool quiescing = here != job.onNode.end() && here->second.quiescing;
   bool running = m.fact.residency == Residency::Resident;
   return quiescing && running ? Residency::Quiescing : m.fact.residency;
+}
+
+// The waiter that it is being moved out for, if any.
+const Job* incomingOf(const Job& job) {
+  for (const auto& [id, m] : job.members) {
+    for (const DeviceState* d : m.at) {
+      const Job* first = d->waiters.empty() ? nullptr : d->waiters.front();
+      if (!first || !first->move || first == &job) continue;
+      const auto& outs = first->move->outs;
+      bool leaves = std::find(outs.begin(), outs.end(), job.id) != outs.end();
+      if (leaves && first->move->prepared) return first;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -43,7 +57,8 @@ JobView Group::view(const Job& job) const {
   JobView v;
   v.job = job.id;
   v.group = id_;
-  v.phase = phaseOf(job, job.move && job.queued && !job.heldBack);
+  const Job* incoming = job.queued ? nullptr : incomingOf(job);
+  v.phase = phaseOf(job, incoming || (job.move && job.queued && !job.heldBack));
   v.priority = job.options.priority;
   v.participants = std::uint32_t(job.participants.size());
   v.entered = job.slice ? job.slice->in : 0;
@@ -55,6 +70,7 @@ JobView Group::view(const Job& job) const {
   v.fault = job.fault;
   v.detail = job.detail;
   if (job.queued) addQueue(job, v);
+  if (incoming && v.phase == JobPhase::Switching) v.waitsFor.push_back(incoming->id);
   if (!job.queued && !job.waiting.empty() && !job.slice) {
     v.cause = Cause::NoClaim;
     v.detail = std::to_string(job.everJoined) + " of " + std::to_string(job.options.gang) +

@@ -111,6 +111,7 @@ struct tsl_join {
   uint32_t on_broken; /* 0 kill, 1 keep */
   char backend[16];   /* "" : the node's default; "cuda"; "none": nothing to move, though every step
                          of a switch is taken; "turns": no members at all, turns only */
+  int64_t deadline_ms; /* from now: how long to wait for a master that is away; 0: not at all */
 };
 
 struct tsl_acquire {

@@ -116,6 +116,7 @@ ParticipantRecord& joined(Shell& shell, NodeRecord& node, JobRecord& job,
   auto& record = known != nullptr ? *known
                                   : directory.addParticipant(node, participant.getId(), job,
                                                              participant.getProcess());
+  record.pid = participant.getPid();
   shell.feed(ParticipantJoined{.participant = record.id,
                                .job = job.id,
                                .node = node.id,

@@ -48,7 +48,8 @@ struct NodeRecord {
 
   NodeId id{};
   std::string name;
-  std::string address;  // of its last session
+  std::string address;         // of its last session
+  std::uint64_t instance = 0;  // the life of its daemon in its last session
   std::vector<DeviceRecord> devices;
   NodeState state = NodeState::Named;
   bool drained = false;
@@ -72,8 +73,9 @@ struct JobRecord {
   std::set<NodeId> named;  // that reports of others said so of
   std::uint32_t participants = 0;
   std::uint32_t members = 0;
-  Epoch epoch;        // of its last grant
-  std::string label;  // of its last acquire: the phase of its work
+  Epoch epoch;         // of its last grant
+  std::string label;   // of its last acquire: the phase of its work
+  std::string broken;  // which process of its gang was lost, once one was
   Instant grantedAt;
   Instant switchSince;
 };
@@ -84,6 +86,7 @@ struct ParticipantRecord {
   NodeRecord* node = nullptr;
   std::uint64_t local = 0;
   std::uint64_t process = 0;  // the node's number
+  std::int32_t pid = 0;       // for people
   std::vector<RequestRecord*> requests;
 };
 

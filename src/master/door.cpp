@@ -22,8 +22,9 @@ protected:
         .then([this, context](Verdict verdict) mutable {
           if (verdict.proven && verdict.uid != 0 && verdict.uid != ::geteuid())
             refuse(Role::Node, "a node daemon is root, this is uid " + std::to_string(verdict.uid));
-          house_.reception.enter(context, peer_.address, peer_.hangUp);
-          peer_.entered(Role::Node);
+          return house_.reception.enter(context, peer_.address, peer_.hangUp).then([this] {
+            peer_.entered(Role::Node);
+          });
         });
   }
 

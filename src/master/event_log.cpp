@@ -14,8 +14,18 @@ std::string_view yesOrNo(bool value) {
   return value ? "yes" : "no";
 }
 
-Level levelOf(Notice::Kind kind) {
-  switch (kind) {
+// What ends by itself in the normal course of things is no warning: a process that has ended is
+// still seen on its device for a moment, a waiter gave up before anything was moved for it.
+bool passes(const Notice& notice) {
+  bool clearing = notice.kind == Notice::Kind::WaiterHeldBack && notice.cause == Cause::NotReleased;
+  bool gaveUp = notice.kind == Notice::Kind::SwitchRolledBack &&
+                (notice.cause == Cause::None || notice.cause == Cause::Busy);
+  return clearing || gaveUp;
+}
+
+Level levelOf(const Notice& notice) {
+  if (passes(notice)) return Level::Info;
+  switch (notice.kind) {
     case Notice::Kind::SwitchStarted:
     case Notice::Kind::SwitchFinished:
     case Notice::Kind::SliceEnded:
@@ -94,6 +104,10 @@ void EventLog::say(const NodeDied& died) {
   log_.error(line("dead", died.node));
 }
 
+void EventLog::say(const NodeDrained& drained) {
+  log_.info(line(drained.on ? "drain" : "undrain", drained.node));
+}
+
 void EventLog::say(const GroupPaused& paused) {
   log_.info(Line(paused.on ? "pause" : "resume").add("group", directory_.name(paused.group)));
 }
@@ -117,14 +131,21 @@ void EventLog::say(const Refuse& refusal) {
   Line said = line("refuse", request->participant->job->id);
   addNode(said, request->node->id);
   said.add("cause", text(refusal.cause));
-  if (refusal.holder != JobId{}) addJob(said, refusal.holder, "holder");
+  bool other = refusal.holder != request->participant->job->id;
+  if (refusal.holder != JobId{} && other) addJob(said, refusal.holder, "holder");
   if (refusal.need != 0) said.add("need", refusal.need).add("free", refusal.free);
   if (!refusal.detail.empty()) said.add("detail", withNames(directory_, refusal.detail));
   log_.info(said);
 }
 
+void EventLog::say(const Kill& kill) {
+  Line said = line("kill", kill.job);
+  addNode(said, kill.node);
+  log_.warning(said.add("cause", text(kill.why)));
+}
+
 void EventLog::say(const Notice& notice) {
-  Level level = levelOf(notice.kind);
+  Level level = levelOf(notice);
   if (!log_.enabled(level)) return;
   Line said(text(notice.kind));
   if (notice.job != JobId{}) addJob(said, notice.job, "job");

@@ -30,10 +30,12 @@ private:
   void say(const NodeSuspected& suspected);
   void say(const NodeReported& reported);
   void say(const NodeDied& died);
+  void say(const NodeDrained& drained);
   void say(const GroupPaused& paused);
   void say(const JobEvicted& evicted);
   void say(const Grant& grant);
   void say(const Refuse& refusal);
+  void say(const Kill& kill);
   void say(const Notice& notice);
   template <class Rest>
   void say(const Rest& rest);

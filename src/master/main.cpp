@@ -129,6 +129,10 @@ int main(int argc, char** argv) {
   auto loaded = loadMasterConfig(options->config);
   for (const ConfigError& error : loaded.errors) std::fprintf(stderr, "%s\n", error.text.c_str());
   if (!loaded.ok()) return kBadConfig;
+  if (std::string why = missingFolder(loaded.value.database); !why.empty()) {
+    std::fprintf(stderr, "%s: %s\n", options->config.c_str(), why.c_str());
+    return kBadConfig;
+  }
   if (options->checkConfig) {
     std::printf("%s: fine\n", options->config.c_str());
     return 0;

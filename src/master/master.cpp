@@ -25,8 +25,9 @@ Master::Master(MasterNeeds needs)
       history(needs.store, needs.workers),
       shell(needs.port.timer(), needs.config, directory, events, meters),
       life(needs.store),
-      reception(shell, life, needs.port.timer(), needs.store, needs.workers),
-      operators(shell, history, needs.version),
+      standing(shell, needs.store, needs.workers),
+      reception(shell, life, standing, needs.port.timer(), needs.store, needs.workers),
+      operators(shell, standing, history, needs.version),
       house{life, needs.auth, onWorkers(needs.workers), reception, operators, needs.log},
       housekeeping(needs.port.timer(), shell, history),
       listeners(needs.port, house) {
@@ -34,6 +35,7 @@ Master::Master(MasterNeeds needs)
   scrapeState(metrics, shell, history);
   shell.begin(life.generation(), life.hadAnother());
   reception.expectKnown();
+  standing.apply();
 }
 
 Master::~Master() noexcept(false) {

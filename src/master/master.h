@@ -36,6 +36,7 @@ struct Master {
   History history;
   Shell shell;
   Life life;
+  Standing standing;
   Reception reception;
   Operators operators;
   House house;

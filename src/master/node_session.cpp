@@ -118,8 +118,11 @@ kj::Promise<void> NodeSession::yield(YieldContext context) {
   return kj::READY_NOW;
 }
 
-kj::Promise<void> NodeSession::heartbeat(HeartbeatContext) {
+kj::Promise<void> NodeSession::heartbeat(HeartbeatContext context) {
   alive();
+  for (auto free : context.getParams().getFree())
+    for (auto& device : node_.devices)
+      if (device.index == free.getIndex()) device.freeBytes = free.getBytes();
   return kj::READY_NOW;
 }
 

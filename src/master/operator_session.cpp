@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "master/status.h"
 #include "wire/greet.h"
@@ -59,6 +60,19 @@ NodeRecord* OperatorSession::node(const std::string& name, Outcome& why) {
   return record;
 }
 
+// A group that exists on demand exists while it has jobs: a slip of the keyboard makes none.
+bool OperatorSession::knowsGroup(const std::string& name, Outcome& why) const {
+  std::set<std::string> known;
+  for (const auto& [group, section] : shell_.config().groups) known.insert(group);
+  for (const auto& [id, job] : shell_.directory().jobs()) known.insert(job.name.group);
+  if (known.count(name) != 0 || operators_.standing().isPaused(name)) return true;
+  std::string detail = "no group \"" + name + "\"; known:";
+  for (const auto& group : known) detail += (detail.back() == ':' ? " " : ", ") + group;
+  if (known.empty()) detail += " none: no section in master.toml, no job";
+  why = refused(Cause::UnknownGroup, std::move(detail));
+  return false;
+}
+
 bool OperatorSession::mayAll(std::string_view what, Outcome& why) const {
   if (actor_.mayAll) return true;
   why = refused(Cause::Forbidden, "uid " + std::to_string(*actor_.uid) + " may not " +
@@ -108,13 +122,11 @@ kj::Promise<void> OperatorSession::pauseGroup(PauseGroupContext context) {
   auto params = context.getParams();
   std::string name = text(params.getGroup());
   Outcome outcome;
-  if (!mayAll("pause groups", outcome)) return answer(context.getResults(), outcome);
-  const GroupId* group = shell_.group(name);
-  if (group == nullptr)
-    outcome = refused(Cause::UnknownGroup, "the master knows no group \"" + name + "\"");
-  else
-    shell_.feed(GroupPaused{*group, params.getOn()});
-  return answer(context.getResults(), outcome);
+  if (!mayAll("pause groups", outcome) || !knowsGroup(name, outcome))
+    return answer(context.getResults(), outcome);
+  return operators_.standing().pause(name, params.getOn()).then([context]() mutable {
+    return answer(context.getResults(), Outcome{});
+  });
 }
 
 kj::Promise<void> OperatorSession::evict(EvictContext context) {
@@ -135,11 +147,10 @@ kj::Promise<void> OperatorSession::drain(DrainContext context) {
   Outcome outcome;
   NodeRecord* record = nullptr;
   if (mayAll("drain nodes", outcome)) record = node(text(context.getParams().getNode()), outcome);
-  if (record != nullptr) {
-    record->drained = context.getParams().getOn();
-    shell_.feed(NodeDrained{record->id, record->drained});
-  }
-  return answer(context.getResults(), outcome);
+  if (record == nullptr) return answer(context.getResults(), outcome);
+  return operators_.standing()
+      .drain(*record, context.getParams().getOn())
+      .then([context]() mutable { return answer(context.getResults(), Outcome{}); });
 }
 
 kj::Promise<void> OperatorSession::declareDead(DeclareDeadContext context) {

@@ -24,6 +24,7 @@ private:
   // The one job that the word means, or why there is none.
   JobRecord* job(const std::string& word, Outcome& why);
   NodeRecord* node(const std::string& name, Outcome& why);
+  bool knowsGroup(const std::string& name, Outcome& why) const;
   bool mayAll(std::string_view what, Outcome& why) const;
 
   Operators& operators_;

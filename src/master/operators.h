@@ -7,6 +7,7 @@
 
 #include "master/history.h"
 #include "master/shell.h"
+#include "master/standing.h"
 #include "timeslice.capnp.h"
 
 namespace ts {
@@ -21,18 +22,24 @@ struct Actor {
 
 class Operators {
 public:
-  Operators(Shell& shell, History& history, std::string version)
-      : shell_(shell), history_(history), version_(std::move(version)), startedAt_(shell.now()) {}
+  Operators(Shell& shell, Standing& standing, History& history, std::string version)
+      : shell_(shell),
+        standing_(standing),
+        history_(history),
+        version_(std::move(version)),
+        startedAt_(shell.now()) {}
 
   wire::OperatorSession::Client open(std::optional<uid_t> uid);
 
   Shell& shell() { return shell_; }
+  Standing& standing() { return standing_; }
   History& history() { return history_; }
   const std::string& version() const { return version_; }
   Duration uptime() const { return shell_.now() - startedAt_; }
 
 private:
   Shell& shell_;
+  Standing& standing_;
   History& history_;
   std::string version_;
   Instant startedAt_;

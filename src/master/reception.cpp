@@ -17,13 +17,28 @@ void checkName(const std::string& name) {
   if (!fine) kj::throwFatalException(sentence("\"" + name + "\" is no name for a node"));
 }
 
+constexpr auto kAnswerLimit = 5 * kj::SECONDS;  // less than who asks to enter waits
+
+kj::Promise<bool> answers(wire::NodeDaemon::Client& daemon, kj::Timer& timer, kj::Duration limit) {
+  auto answered = daemon.heartbeatRequest(capnp::MessageSize{8, 0})
+                      .send()
+                      .then([](auto&&) { return true; }, [](kj::Exception&&) { return false; });
+  return answered.exclusiveJoin(timer.afterDelay(limit).then([] { return false; }));
+}
+
 // A node that has not been seen for so long is not expected back.
 constexpr std::uint64_t kExpectedForUs = 30ull * 24 * 3600 * 1'000'000;
 
 }  // namespace
 
-Reception::Reception(Shell& shell, Life& life, kj::Timer& timer, Store& store, Workers& workers)
-    : shell_(shell), life_(life), timer_(timer), store_(store), workers_(workers) {}
+Reception::Reception(Shell& shell, Life& life, Standing& standing, kj::Timer& timer, Store& store,
+                     Workers& workers)
+    : shell_(shell),
+      life_(life),
+      standing_(standing),
+      timer_(timer),
+      store_(store),
+      workers_(workers) {}
 
 void Reception::expectKnown() {
   for (const NodeRow& row : store_.nodes()) {
@@ -48,15 +63,48 @@ void Reception::remember(const NodeRecord& node) {
           }));
 }
 
-void Reception::enter(EnterNode context, std::string address,
-                      std::function<void(std::string why)> hangUp) {
+kj::Promise<void> Reception::enter(EnterNode context, std::string address,
+                                   std::function<void(std::string why)> hangUp) {
   auto params = context.getParams();
   std::string name = text(params.getName());
   checkName(name);
+  auto* first = shell_.directory().findNode(name);
+  if (first == nullptr || first->link == nullptr || first->instance == params.getInstance()) {
+    admit(kj::mv(context), std::move(address), std::move(hangUp));
+    return kj::READY_NOW;
+  }
+  // A machine that came back may have left half a connection behind: that one answers nothing.
+  auto limit = std::min(shell_.config().suspectAfter.count() * kj::MICROSECONDS, kAnswerLimit);
+  return answers(first->link->daemon(), timer_, limit)
+      .then([this, context = kj::mv(context), name, instance = first->instance, address,
+             hangUp](bool answered) mutable {
+        auto* now = shell_.directory().findNode(name);
+        bool same = now != nullptr && now->link != nullptr && now->instance == instance;
+        if (answered && same) refuseRival(*now, address);
+        admit(kj::mv(context), address, hangUp);
+      });
+}
+
+void Reception::refuseRival(const NodeRecord& first, const std::string& address) {
+  shell_.events().log().warning(Line("node-refused")
+                                    .add("node", first.name)
+                                    .add("address", address)
+                                    .add("why", "the name is taken")
+                                    .add("by", first.address));
+  kj::throwFatalException(nameTaken("node \"" + first.name + "\" is here already, from " +
+                                    first.address + ", and this one comes from " + address +
+                                    "; give one of the two another `name` in its node.toml"));
+}
+
+void Reception::admit(EnterNode context, std::string address,
+                      std::function<void(std::string why)> hangUp) {
+  auto params = context.getParams();
+  std::string name = text(params.getName());
   fence(name, fromWire(params.getHighest()));
   NodeRecord& node = shell_.directory().node(name);
   if (node.link != nullptr) node.link->retire("node " + name + " has a later session");
   node.address = std::move(address);
+  node.instance = params.getInstance();
   auto session = kj::heap<NodeSession>(shell_, node, params.getDaemon(), timer_, std::move(hangUp));
   node.link = &session->link();
   shell_.returned(node);
@@ -91,6 +139,7 @@ void Reception::fence(const std::string& name, const Generation& highest) {
                                     .add("seen", std::uint64_t(highest.number))
                                     .add("was", std::uint64_t(ours.number)));
   shell_.begin(life_.above(highest.number), true);
+  standing_.apply();
 }
 
 }  // namespace ts

@@ -24,8 +24,10 @@ std::string name(Directory& directory, const std::string& kind, std::uint64_t id
     return "process " + std::to_string(member->pid) + " of node " + member->node->name;
   }
   auto* participant = directory.find(ParticipantId(id));
-  return participant == nullptr ? "a process that has left"
-                                : "a process of node " + participant->node->name;
+  if (participant == nullptr) return "a process that has left";
+  std::string which = participant->pid > 0 ? "process " + std::to_string(participant->pid)
+                                           : std::string("a process");
+  return which + " of node " + participant->node->name;
 }
 
 }  // namespace

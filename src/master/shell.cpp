@@ -142,8 +142,10 @@ void Shell::obey(Refuse& refusal) {
   if (request == nullptr) return;  // its caller has gone
   NodeRecord& node = *request->node;
   std::uint64_t local = request->local;
+  // A job that is refused for what it is itself has nobody in its way.
   std::string holder;
-  if (auto* job = directory_.find(refusal.holder)) holder = job->name.name;
+  auto* job = directory_.find(refusal.holder);
+  if (job != nullptr && job != request->participant->job) holder = job->name.name;
   directory_.remove(*request);
   refusal.detail = withNames(directory_, refusal.detail);
   if (node.link == nullptr) return;  // it asks again when it returns
@@ -170,6 +172,9 @@ void Shell::obey(Grant& grant) {
 }
 
 void Shell::obey(Notice& notice) {  // the event log has said it
+  if (notice.kind == Notice::Kind::JobBroken) {
+    if (auto* job = directory_.find(notice.job)) job->broken = withNames(directory_, notice.detail);
+  }
   if (notice.kind != Notice::Kind::JoinRefused) return;
   joinRefusal_ = std::move(notice);
   if (joinRefusal_->cause != Cause::DeviceOwned) return;

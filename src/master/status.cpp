@@ -50,6 +50,14 @@ std::uint64_t microsecondsSince(Shell& shell, std::optional<Instant> since) {
   return since ? std::uint64_t((shell.now() - *since).count()) : 0;
 }
 
+std::string brokenDetail(Shell& shell, const JobRecord& job) {
+  std::string lost = job.broken.empty() ? "a process of its gang was lost" : job.broken;
+  if (job.options.onBroken == OnBroken::Keep) return lost + "; it is kept: on_broken says so";
+  auto grace = shell.section(job.name.group).brokenGrace / std::chrono::milliseconds(1);
+  return lost + "; while others wait for its devices it is ended after broken_grace, " +
+         std::to_string(grace) + " ms";
+}
+
 void fillOwn(Shell& shell, const JobView& view, wire::JobStatus::Builder out) {
   out.setPriority(view.priority);
   out.setParticipants(view.participants);
@@ -60,7 +68,9 @@ void fillOwn(Shell& shell, const JobView& view, wire::JobStatus::Builder out) {
   auto waitsFor = out.initWaitsFor(unsigned(view.waitsFor.size()));
   for (unsigned i = 0; i < waitsFor.size(); ++i)
     if (auto* other = shell.directory().find(view.waitsFor[i])) toWire(other->name, waitsFor[i]);
-  out.setDetail(withNames(shell.directory(), view.detail));
+  bool broken = view.phase == JobPhase::Broken;
+  out.setDetail(broken ? brokenDetail(shell, *shell.directory().find(view.job))
+                       : withNames(shell.directory(), view.detail));
   fillClaim(shell, view.claim, out);
   fillMembers(shell, view, out);
 }

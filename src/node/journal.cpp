@@ -163,9 +163,9 @@ Journal::Journal(std::string directory) : directory_(std::move(directory)) {
   int fd;
   KJ_SYSCALL(fd = ::open(lockPath.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), lockPath.c_str());
   lock_ = kj::AutoCloseFd(fd);
-  KJ_REQUIRE(::flock(lock_, LOCK_EX | LOCK_NB) == 0,
-             "another node daemon uses this state directory; give each its own state_dir",
-             directory_.c_str());
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0)
+    kj::throwFatalException(sentence("another node daemon uses the state directory " + directory_ +
+                                     "; stop it, or give each its own state_dir"));
   load();
 }
 

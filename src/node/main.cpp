@@ -196,14 +196,14 @@ int main(int argc, char** argv) {
   auto config = loadNodeConfig(arguments.config);
   for (const auto& e : config.errors) std::cerr << e.text << "\n";
   if (!config.ok()) return kExitConfig;
-  if (arguments.checkConfig) {
-    std::cout << arguments.config << ": fine\n";
-    return 0;
-  }
   auto masterUid = uidNamed(config.value.masterUser);
   if (!masterUid && config.value.auth == "munge") {
     std::cerr << unknownMasterUser(config.value.masterUser, arguments.config) << "\n";
     return kExitConfig;
+  }
+  if (arguments.checkConfig) {
+    std::cout << arguments.config << ": fine\n";
+    return 0;
   }
   int result = kExitFailed;
   KJ_IF_MAYBE (e, kj::runCatchingExceptions(

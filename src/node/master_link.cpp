@@ -3,9 +3,18 @@
 #include <kj/debug.h>
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 namespace ts::node {
+namespace {
+
+std::uint64_t randomNumber() {
+  std::random_device random;
+  return (std::uint64_t(random()) << 32) | random();
+}
+
+}  // namespace
 
 MasterLink::MasterLink(MasterLinkConfig config, kj::Network& network, kj::Timer& timer, Auth& auth,
                        Offload offload, MasterLinkHost& host, Log& log)
@@ -16,6 +25,7 @@ MasterLink::MasterLink(MasterLinkConfig config, kj::Network& network, kj::Timer&
       offload_(std::move(offload)),
       host_(host),
       log_(log),
+      instance_(randomNumber()),
       delay_(config_.retryFirst),
       heard_(timer.now()),
       tasks_(*this) {}
@@ -69,6 +79,7 @@ kj::Promise<void> MasterLink::attempt() {
 
 NodeHello MasterLink::hello() {
   return {.name = config_.node,
+          .instance = instance_,
           .highest = host_.highestGeneration(),
           .daemon = host_.newDaemon(),
           .report = [this](wire::NodeReport::Builder out) {
@@ -107,14 +118,26 @@ kj::Promise<void> MasterLink::beat(wire::NodeSession::Client session, kj::Durati
         "it has not answered " + std::to_string(config_.missedHeartbeats) + " heartbeats",
         kj::Exception::Type::DISCONNECTED);
   }
-  auto answered = session.heartbeatRequest().send().then([this](auto&&) { heard_ = timer_.now(); });
+  auto beating = session.heartbeatRequest();
+  host_.heartbeat(beating);
+  auto answered = beating.send().then([this](auto&&) { heard_ = timer_.now(); });
   tasks_.add(answered.catch_([](kj::Exception&&) {}));  // the loss of the line is told elsewhere
   return timer_.afterDelay(every).then(
       [this, session, every]() mutable { return beat(session, every); });
 }
 
-kj::Promise<void> MasterLink::lost(kj::Exception&& exception) {
+std::string MasterLink::whyLost(const kj::Exception& exception) const {
   auto why = sentenceOf(exception);
+  if (state_ != State::Up && why.starts_with("Peer disconnected"))
+    return "it closed the connection before it said anything: is the port right (6830, not 6831)?";
+  if (exception.getType() != kj::Exception::Type::OVERLOADED) return why;
+  return "it has taken the connection and said nothing for " +
+         std::to_string(config_.attemptLimit / kj::SECONDS) +
+         " s: it stands still, or it is no tsmasterd: is the port right (6830, not 6831)?";
+}
+
+kj::Promise<void> MasterLink::lost(kj::Exception&& exception) {
+  auto why = whyLost(exception);
   bool wasUp = state_ == State::Up;
   if (why != why_ || wasUp) {
     log_.warning(Line("master-down").add("master", config_.master).add("why", why));
@@ -126,6 +149,7 @@ kj::Promise<void> MasterLink::lost(kj::Exception&& exception) {
   answers_.drop();
   session_ = nullptr;
   link_ = nullptr;
+  if (isNameTaken(exception)) delay_ = config_.retryCap;  // a person must act
   if (wasUp) host_.linkLost();
   host_.linkSettled();
   return timer_.afterDelay(nextDelay());

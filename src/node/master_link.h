@@ -36,6 +36,7 @@ public:
   virtual wire::NodeDaemon::Client newDaemon() = 0;
   // Afterwards everything that happens is told; what was not confirmed is to be told again, first.
   virtual void report(wire::NodeReport::Builder out) = 0;
+  virtual void heartbeat(wire::NodeSession::HeartbeatParams::Builder out) = 0;
   virtual void sessionBegan(const Generation& generation) = 0;
   // An attempt has ended: the line is up, or why it is not is known.
   virtual void linkSettled() = 0;
@@ -76,6 +77,7 @@ private:
   kj::Promise<void> serve(NodeEntry entry);
   kj::Promise<void> beat(wire::NodeSession::Client session, kj::Duration every);
   void up(NodeEntry& entry);
+  std::string whyLost(const kj::Exception& exception) const;
   kj::Promise<void> lost(kj::Exception&& exception);
   kj::Duration nextDelay();
   void send(Call call);
@@ -87,8 +89,9 @@ private:
   Offload offload_;
   MasterLinkHost& host_;
   Log& log_;
+  std::uint64_t instance_;  // of this life
   State state_ = State::Alone;
-  std::string why_;
+  std::string why_ = "it has not answered yet";
   kj::Duration delay_;
   kj::Maybe<kj::Own<Link>> link_;
   kj::Maybe<wire::NodeSession::Client> session_;

@@ -43,29 +43,31 @@ bool update(Member& member, const Seen* seen, const Scan& scan) {
 }
 
 void addUser(Registry& registry, const Seen& seen, const Scan& scan, const std::vector<Root>& roots,
-             const std::function<void(Member&)>& changed) {
+             const MemberNews& news) {
   auto find = [&](pid_t pid) -> std::optional<Process> {
     auto it = scan.ancestors.find(pid);
     return it == scan.ancestors.end() ? std::nullopt : std::optional(it->second);
   };
   if (seen.process.identity.startTime == 0) return;  // it ended while we looked
   if (seen.bytes.empty()) return;                    // nothing that could be moved is known
-  auto job = jobOf(seen.process, roots, find);
-  Job* known = job ? registry.job(*job) : nullptr;
+  auto kin = jobOf(seen.process, roots, find);
+  Job* known = kin ? registry.job(kin->job) : nullptr;
   if (!known || known->spec.backend == "none" || known->spec.backend == "turns") return;
-  changed(registry.add({.id = MemberId{registry.newId()},
-                        .job = *job,
-                        .process = seen.process,
-                        .residency = Residency::Resident,
-                        .bytes = seen.bytes}));
+  Member& member = registry.add({.id = MemberId{registry.newId()},
+                                 .job = kin->job,
+                                 .process = seen.process,
+                                 .residency = Residency::Resident,
+                                 .bytes = seen.bytes});
+  news.seen(member, kin->because);
+  news.changed(member);
 }
 
 }  // namespace
 
-void applyScan(Registry& registry, const Scan& scan, const std::function<void(Member&)>& changed) {
+void applyScan(Registry& registry, const Scan& scan, const MemberNews& news) {
   auto roots = rootsOf(registry);
   for (const auto& seen : scan.users) {
-    if (!registry.memberOf(seen.process.identity)) addUser(registry, seen, scan, roots, changed);
+    if (!registry.memberOf(seen.process.identity)) addUser(registry, seen, scan, roots, news);
   }
   std::vector<MemberId> ids;
   for (const auto& [id, m] : registry.members()) ids.push_back(id);
@@ -75,23 +77,24 @@ void applyScan(Registry& registry, const Scan& scan, const std::function<void(Me
     if (!job || job->spec.backend == "none") continue;
     if (!update(m, scan.find(m.process.identity), scan)) continue;
     registry.record(m);
-    changed(m);
+    news.changed(m);
   }
 }
 
-void applyParticipants(Registry& registry, const JobName& name,
-                       const std::function<void(Member&)>& changed) {
+void applyParticipants(Registry& registry, const JobName& name, const MemberNews& news) {
   Job* job = registry.job(name);
   if (!job || job->spec.backend != "none") return;
   for (auto id : job->participants) {
     const auto& p = *registry.participant(id);
     if (p.departed || !p.joined || registry.memberOf(p.process.identity)) continue;
-    Member member{.id = MemberId{registry.newId()},
-                  .job = name,
-                  .process = p.process,
-                  .residency = Residency::Resident};
-    for (auto d : p.devices) member.bytes[d] = 0;
-    changed(registry.add(std::move(member)));
+    Member fresh{.id = MemberId{registry.newId()},
+                 .job = name,
+                 .process = p.process,
+                 .residency = Residency::Resident};
+    for (auto d : p.devices) fresh.bytes[d] = 0;
+    Member& member = registry.add(std::move(fresh));
+    news.seen(member, "joined");
+    news.changed(member);
   }
 }
 

@@ -2,18 +2,24 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 #include "node/registry.h"
 #include "node/scan.h"
 
 namespace ts::node {
 
-// Calls `changed` for each member that is new or that the look shows otherwise than it was known.
+struct MemberNews {
+  // A member is new, or is otherwise than it was known.
+  std::function<void(Member&)> changed;
+  // It is new; what made it one: see Kinship.
+  std::function<void(const Member&, std::string_view because)> seen;
+};
+
 // Processes of no job stay strangers.
-void applyScan(Registry& registry, const Scan& scan, const std::function<void(Member&)>& changed);
+void applyScan(Registry& registry, const Scan& scan, const MemberNews& news);
 
 // With the backend `none` every participant is a member with nothing to move.
-void applyParticipants(Registry& registry, const JobName& job,
-                       const std::function<void(Member&)>& changed);
+void applyParticipants(Registry& registry, const JobName& job, const MemberNews& news);
 
 }  // namespace ts::node

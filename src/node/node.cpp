@@ -3,6 +3,8 @@
 #include <kj/debug.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "node/facts.h"
 #include "node/words.h"
 
@@ -57,8 +59,10 @@ Node::Node(const NodeConfig& config, World world, Records& records)
       fence_(records),
       bookings_(config.hostBudget),
       watch_(world_.port, [this](const Identity& identity) { processEnded(identity); }),
-      roll_(registry_, world_.inventory, world_.workers, world_.log,
-            [this](Member& m) { memberChanged(m); }),
+      roll_(
+          registry_, world_.inventory, world_.workers, world_.log,
+          {.changed = [this](Member& m) { memberChanged(m); },
+           .seen = [this](const Member& m, std::string_view because) { memberSeen(m, because); }}),
       link_(
           {.node = name_, .master = config.master, .masterUid = world_.masterUid}, world_.network,
           world_.port.timer(), world_.auth,
@@ -166,6 +170,7 @@ Reception::Parts Node::receptionParts() {
           .devices = namedDevices(roll_.devices()),
           .backends = backendNames(world_.backends),
           .defaultBackend = config_.backend,
+          .timer = world_.port.timer(),
           .status = [this] { return status(); },
           .doctor = [this](ConnectionId c, std::uint64_t r) { doctor(c, r); }};
 }
@@ -259,7 +264,40 @@ void Node::report(wire::NodeReport::Builder out) {
   }
 }
 
+// The measure is for the next one: a driver that hangs holds up no heartbeat.
+void Node::heartbeat(wire::NodeSession::HeartbeatParams::Builder out) {
+  auto list = out.initFree(unsigned(free_.size()));
+  unsigned i = 0;
+  for (const auto& [device, bytes] : free_) {
+    list[i].setIndex(device);
+    list[i++].setBytes(bytes);
+  }
+  if (!std::exchange(measuring_, true)) tasks_.add(measure());
+}
+
+kj::Promise<void> Node::measure() {
+  std::vector<std::uint32_t> indices;
+  for (const auto& gpu : roll_.devices()) indices.push_back(gpu.index);
+  return world_.workers
+      .call<DeviceBytes>([&inventory = world_.inventory, indices] {
+        DeviceBytes free;
+        for (auto device : indices) {
+          if (auto memory = inventory.memory(device)) free[device] = memory->freeBytes;
+        }
+        return free;
+      })
+      .then([this](DeviceBytes free) { free_ = std::move(free); })
+      .attach(kj::defer([this] { measuring_ = false; }));
+}
+
 // --- members ------------------------------------------------------------------------------------
+
+void Node::memberSeen(const Member& member, std::string_view because) {
+  world_.log.info(Line("member-seen")
+                      .add("job", text(member.job))
+                      .add("pid", std::int64_t(member.process.identity.pid))
+                      .add("because", std::string(because)));
+}
 
 void Node::memberChanged(Member& member) {
   watchMember(member.id);

@@ -63,11 +63,13 @@ private:
   Generation highestGeneration() override { return registry_.generation(); }
   wire::NodeDaemon::Client newDaemon() override { return orders_.newDaemon(); }
   void report(wire::NodeReport::Builder out) override;
+  void heartbeat(wire::NodeSession::HeartbeatParams::Builder out) override;
   void sessionBegan(const Generation& generation) override { orders_.sessionBegan(generation); }
   void linkSettled() override { participants_.linkSettled(); }
   void linkLost() override { participants_.linkLost(); }
 
   void taskFailed(kj::Exception&& exception) override;
+  void memberSeen(const Member& member, std::string_view because);
   void memberChanged(Member& member);
   void processEnded(const Identity& identity);
   void memberEnded(Member& member);
@@ -75,6 +77,7 @@ private:
   void memberCleared(MemberId member);
   void settle(const JobName& job);
   kj::Promise<void> adopt();
+  kj::Promise<void> measure();
   bool recognize(Process& process);
   kj::Promise<void> probe(std::string name, SnapshotBackend& backend);
   Health health() const;
@@ -101,7 +104,8 @@ private:
   ByPid byPid_;
   Reception reception_;
   std::unique_ptr<LocalServer> server_;
-  DeviceBytes free_;  // as measured at the start, for the report
+  DeviceBytes free_;  // as last measured, for people
+  bool measuring_ = false;
   kj::TaskSet tasks_;
 };
 

@@ -106,10 +106,7 @@ void Participants::joinAnew(Connection& from, std::uint64_t request, const JoinR
   }
   auto why = job ? conflict(what.spec, job->spec) : "";
   if (!why.empty()) return from.reply(request, TSL_INVALID, why);
-  if (parts_.link.isUnsettled()) {
-    pending_.push_back({from.id(), request, what});
-    return;
-  }
+  if (mustWait(what)) return waitForMaster(from, request, what);
   if (!parts_.link.isUp()) return from.reply(request, TSL_MASTER_DOWN, parts_.link.whyDown());
   auto identity = from.peer().process.identity;
   if (!parts_.watch.add(identity)) {
@@ -124,6 +121,21 @@ void Participants::joinAnew(Connection& from, std::uint64_t request, const JoinR
   sit(p, from);
   seats_[p.id].joining = request;
   askToJoin(p);
+}
+
+bool Participants::mustWait(const JoinRequest& what) const {
+  auto state = parts_.link.state();
+  return state == MasterLink::State::Connecting ||
+         (state == MasterLink::State::Down && parts_.timer.now() < what.until);
+}
+
+void Participants::waitForMaster(Connection& from, std::uint64_t request, const JoinRequest& what) {
+  parts_.log.info(Line("join-waits")
+                      .add("job", text(what.spec.key))
+                      .add("pid", std::int64_t(from.peer().process.identity.pid))
+                      .add("why", parts_.link.whyDown()));
+  pending_.push_back({from.id(), request, what});
+  tasks_.add(parts_.timer.atTime(what.until).then([this] { linkSettled(); }));
 }
 
 void Participants::askToJoin(Participant& p) {
@@ -167,8 +179,15 @@ void Participants::joinFailed(ParticipantId id, tsl_status status, const std::st
   gone(id);
 }
 
+// Also when one has waited enough.
 void Participants::linkSettled() {
-  for (auto& waiting : std::exchange(pending_, {})) {
+  std::vector<Pending> due;
+  std::erase_if(pending_, [&](const Pending& p) {
+    if (mustWait(p.what)) return false;
+    due.push_back(p);
+    return true;
+  });
+  for (auto& waiting : due) {
     if (auto* c = parts_.find(waiting.connection)) join(*c, waiting.request, waiting.what);
   }
 }

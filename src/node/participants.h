@@ -24,6 +24,7 @@ namespace ts::node {
 struct JoinRequest {
   JobSpec spec;
   std::vector<std::uint32_t> devices;
+  kj::TimePoint until = kj::origin<kj::TimePoint>();  // it waits for a master that is away
 };
 
 // A slice, as the master grants it.
@@ -108,6 +109,8 @@ private:
 
   void joinAgain(Connection& from, std::uint64_t request, const JoinRequest& what, Participant& p);
   void joinAnew(Connection& from, std::uint64_t request, const JoinRequest& what);
+  bool mustWait(const JoinRequest& what) const;
+  void waitForMaster(Connection& from, std::uint64_t request, const JoinRequest& what);
   void askToJoin(Participant& p);
   void joinAnswered(ParticipantId id, const Outcome& outcome);
   void joinFailed(ParticipantId id, tsl_status status, const std::string& why);
@@ -141,7 +144,7 @@ private:
   std::map<ParticipantId, Seat> seats_;
   std::map<ConnectionId, ParticipantId> sitting_;
   std::map<RequestId, ParticipantId> waiting_;
-  std::vector<Pending> pending_;  // joins until it is known whether there is a master
+  std::vector<Pending> pending_;  // joins until there is a master, or they have waited enough
   kj::TaskSet tasks_;
 };
 

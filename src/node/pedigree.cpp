@@ -24,6 +24,20 @@ const Root* nearestAncestor(Process process, const std::vector<Root>& roots,
   return nullptr;
 }
 
+// The first of its session among those it comes from, as far as they are alive.
+Process topOfSession(Process process, const FindProcess& find) {
+  for (int i = 0; i < kLongestChain; ++i) {
+    auto parent = process.parent > 1 ? find(process.parent) : std::nullopt;
+    if (!parent || parent->session != process.session) return process;
+    process = *parent;
+  }
+  return process;
+}
+
+bool leads(const Process& process) {
+  return process.identity.pid == process.session;
+}
+
 // The one job among the roots that `shares` accepts.
 template <class F>
 std::optional<JobName> theOnly(const std::vector<Root>& roots, F shares) {
@@ -38,19 +52,27 @@ std::optional<JobName> theOnly(const std::vector<Root>& roots, F shares) {
 
 }  // namespace
 
-std::optional<JobName> jobOf(const Process& process, const std::vector<Root>& roots,
+std::optional<Kinship> jobOf(const Process& process, const std::vector<Root>& roots,
                              const FindProcess& find) {
-  if (const Root* root = nearestAncestor(process, roots, find)) return root->job;
-  auto sameSession = [&](const Root& r) {
+  if (const Root* root = nearestAncestor(process, roots, find)) {
+    return Kinship{root->job, root->process.identity == process.identity ? "joined" : "child"};
+  }
+  auto top = topOfSession(process, find);
+  auto sharesSession = [&](const Root& r) {
     return r.process.uid == process.uid && r.process.session == process.session;
   };
-  if (process.session > 1) {
-    if (auto job = theOnly(roots, sameSession)) return job;
+  // Its line to the leader is cut. Everybody's line ends at init: that alone says nothing.
+  if (!leads(top) && process.session > 1) {
+    if (auto job = theOnly(roots, sharesSession)) return Kinship{*job, "session"};
   }
-  auto sameCgroup = [&](const Root& r) {
-    return r.process.uid == process.uid && r.process.cgroup == process.cgroup;
+  auto sharesCgroup = [&](const Root& r) {
+    return r.process.uid == process.uid && r.process.cgroup == process.cgroup &&
+           r.process.session != process.session;
   };
-  if (process.cgroup.size() > 1) return theOnly(roots, sameCgroup);
+  bool adopted = !leads(top) || top.parent == 1;
+  if (adopted && process.cgroup.size() > 1) {
+    if (auto job = theOnly(roots, sharesCgroup)) return Kinship{*job, "cgroup"};
+  }
   return {};
 }
 

@@ -9,6 +9,7 @@ namespace ts::node {
 namespace {
 
 constexpr std::size_t kLongestClaim = 8192;
+constexpr std::int64_t kLongestPatienceMs = 24 * 3600 * 1000;
 
 std::string quoted(std::string_view text) {
   return "\"" + printable(text) + "\"";
@@ -117,7 +118,11 @@ void Reception::join(Connection& from, std::uint64_t request, const tsl_join& wh
   }
   auto cannot = unsupported(spec.backend, claim.devices);
   if (!cannot.empty()) return from.reply(request, TSL_UNSUPPORTED, cannot);
-  parts_.participants.join(from, request, {std::move(spec), std::move(claim.devices)});
+  auto patience = std::clamp<std::int64_t>(what.deadline_ms, 0, kLongestPatienceMs);
+  parts_.participants.join(from, request,
+                           {.spec = std::move(spec),
+                            .devices = std::move(claim.devices),
+                            .until = parts_.timer.now() + patience * kj::MILLISECONDS});
 }
 
 std::string Reception::unsupported(const std::string& backend,

@@ -1,6 +1,8 @@
 // What local programs ask, and who may ask it: reads requests, checks the speaker, hands them on.
 #pragma once
 
+#include <kj/timer.h>
+
 #include <functional>
 #include <map>
 #include <string>
@@ -20,6 +22,7 @@ public:
     std::vector<NamedDevice> devices;
     std::map<std::string, std::string> backends;  // that a job may join with, or why it cannot
     std::string defaultBackend;
+    kj::Timer& timer;
     std::function<std::string()> status;                              // a few words
     std::function<void(ConnectionId, std::uint64_t request)> doctor;  // answers later, at length
   };

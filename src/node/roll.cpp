@@ -1,16 +1,13 @@
 #include "node/roll.h"
 
-#include "node/members.h"
-
 namespace ts::node {
 
-Roll::Roll(Registry& registry, Inventory& inventory, Workers& workers, Log& log,
-           std::function<void(Member&)> changed)
+Roll::Roll(Registry& registry, Inventory& inventory, Workers& workers, Log& log, MemberNews news)
     : registry_(registry),
       inventory_(inventory),
       workers_(workers),
       log_(log),
-      changed_(std::move(changed)),
+      news_(std::move(news)),
       devices_(inventory.gpus()),
       tasks_(*this) {}
 
@@ -25,7 +22,7 @@ kj::Promise<Scan> Roll::look() {
   return workers_
       .call<Scan>([&inventory = inventory_, indices] { return scan(inventory, indices); })
       .then([this](Scan seen) {
-        applyScan(registry_, seen, changed_);
+        applyScan(registry_, seen, news_);
         return seen;
       });
 }
@@ -37,7 +34,7 @@ kj::Promise<void> Roll::call(const JobName& job) {
 }
 
 void Roll::joined(const JobName& job) {
-  applyParticipants(registry_, job, changed_);
+  applyParticipants(registry_, job, news_);
 }
 
 void Roll::then(const JobName& job, std::function<void()> next) {

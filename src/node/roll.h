@@ -10,6 +10,7 @@
 
 #include "device/inventory.h"
 #include "log/log.h"
+#include "node/members.h"
 #include "node/registry.h"
 #include "node/scan.h"
 #include "reactor/workers.h"
@@ -18,9 +19,7 @@ namespace ts::node {
 
 class Roll final : private kj::TaskSet::ErrorHandler {
 public:
-  // `changed`: a member is new, or is otherwise than it was known.
-  Roll(Registry& registry, Inventory& inventory, Workers& workers, Log& log,
-       std::function<void(Member&)> changed);
+  Roll(Registry& registry, Inventory& inventory, Workers& workers, Log& log, MemberNews news);
 
   // The devices of this node, as found when the daemon started.
   const std::vector<GpuInfo>& devices() const { return devices_; }
@@ -49,7 +48,7 @@ private:
   Inventory& inventory_;
   Workers& workers_;
   Log& log_;
-  std::function<void(Member&)> changed_;
+  MemberNews news_;
   std::vector<GpuInfo> devices_;
   std::map<JobName, Queue> queues_;
   kj::TaskSet tasks_;

@@ -1,6 +1,8 @@
 #include "store/store.h"
 
+#include <filesystem>
 #include <mutex>
+#include <stdexcept>
 
 #include "store/sqlite.h"
 
@@ -15,19 +17,35 @@ constexpr const char* kSetUp =
     "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS nodes (name TEXT PRIMARY KEY, address TEXT NOT NULL,"
     "  last_seen_us INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS standing (what TEXT, name TEXT, PRIMARY KEY (what, name))"
+    "  WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, unix_us INTEGER NOT NULL,"
     "  text TEXT NOT NULL);"
     "CREATE INDEX IF NOT EXISTS events_by_time ON events (unix_us);";
 
 constexpr std::uint64_t kKeepEvents = 1'000'000;
 
+const std::string& inFolder(const std::string& path) {
+  std::string why = missingFolder(path);
+  if (!why.empty()) throw std::runtime_error(why);
+  return path;
+}
+
 // Before anything is prepared: statements need the tables.
 struct Opened {
   Sqlite db;
-  explicit Opened(const std::string& path) : db(path) { db.run(kSetUp); }
+  explicit Opened(const std::string& path) : db(inFolder(path)) { db.run(kSetUp); }
 };
 
 }  // namespace
+
+std::string missingFolder(const std::string& path) {
+  auto folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return "";
+  return "database " + path + ": there is no folder " + folder.string() + "; make the folder " +
+         folder.string() + ", owned by the user of tsmasterd";
+}
 
 struct Store::State : Opened {
   explicit State(const std::string& path) : Opened(path) {}
@@ -38,6 +56,9 @@ struct Store::State : Opened {
   Statement writeMeta{db, "INSERT OR REPLACE INTO meta VALUES (?, ?)"};
   Statement writeNode{db, "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?)"};
   Statement readNodes{db, "SELECT name, address, last_seen_us FROM nodes ORDER BY name"};
+  Statement writeStanding{db, "INSERT OR REPLACE INTO standing VALUES (?, ?)"};
+  Statement dropStanding{db, "DELETE FROM standing WHERE what = ? AND name = ?"};
+  Statement readStanding{db, "SELECT what, name FROM standing ORDER BY what, name"};
   Statement writeEvent{db, "INSERT INTO events (unix_us, text) VALUES (?, ?)"};
   Statement dropEvents{db, "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?"};
   Statement readEvents{db,
@@ -73,6 +94,21 @@ std::vector<NodeRow> Store::nodes() {
   std::vector<NodeRow> rows;
   auto& read = state_->readNodes;
   while (read.step()) rows.push_back({read.text(0), read.text(1), read.number(2)});
+  read.reset();
+  return rows;
+}
+
+void Store::keep(const StandingOrder& order, bool on) {
+  std::lock_guard lock(state_->mutex);
+  auto& change = on ? state_->writeStanding : state_->dropStanding;
+  change.bind(1, order.what).bind(2, order.name).run();
+}
+
+std::vector<StandingOrder> Store::standingOrders() {
+  std::lock_guard lock(state_->mutex);
+  std::vector<StandingOrder> rows;
+  auto& read = state_->readStanding;
+  while (read.step()) rows.push_back({read.text(0), read.text(1)});
   read.reset();
   return rows;
 }

@@ -1,4 +1,5 @@
-// What a master keeps on disk: its generation, the nodes it has seen, the history of events.
+// What a master keeps on disk: its generation, the nodes it has seen, standing orders, the
+// history of events.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,14 @@ struct NodeRow {
   std::string address;
   std::uint64_t lastSeenUs = 0;
 };
+// What an operator has ordered until further notice.
+struct StandingOrder {
+  std::string what;  // "paused", "drained"
+  std::string name;  // of the group, of the node
+};
+
+// What to do when the folder of a database is not there; "": it is.
+std::string missingFolder(const std::string& path);
 
 // SQLite in WAL mode, for one process at a time. Every call may block on a disk: the generation and
 // the nodes are for start-up and rare events, the history belongs on a worker. Calls may come from
@@ -35,6 +44,9 @@ public:
 
   void remember(const NodeRow& node);
   std::vector<NodeRow> nodes();
+
+  void keep(const StandingOrder& order, bool on);
+  std::vector<StandingOrder> standingOrders();
 
   // One transaction. Only the newest `keepEvents` stay.
   void append(const std::vector<EventRow>& events);

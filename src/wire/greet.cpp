@@ -107,6 +107,7 @@ kj::Promise<NodeEntry> enterNode(Greeted greeted, NodeHello hello, Auth& auth, O
     auto request = greeted.door.enterNodeRequest();
     request.setCredential(credential);
     request.setName(hello.name);
+    request.setInstance(hello.instance);
     toWire(hello.highest, request.initHighest());
     request.setDaemon(kj::mv(hello.daemon));
     hello.report(request.initReport());
@@ -133,16 +134,45 @@ bool isAuthMismatch(const kj::Exception& exception) {
   return std::string_view(exception.getFile()) == kMismatch;
 }
 
+// An exception that comes over the wire keeps its text and nothing else.
+constexpr std::string_view kNameTaken = "the name is taken: ";
+
+kj::Exception nameTaken(const std::string& text) {
+  return sentence(std::string(kNameTaken) + text);
+}
+
+bool isNameTaken(const kj::Exception& exception) {
+  return sentenceOf(exception).starts_with(kNameTaken);
+}
+
 kj::Exception sentence(std::string text, kj::Exception::Type type) {
   return kj::Exception(type, __FILE__, __LINE__, kj::str(text));
 }
+
+namespace {
+
+// What the libraries below say is for those who know them.
+std::string inOurWords(std::string text) {
+  static constexpr std::string_view kHost = "params.host = ";
+  auto host = text.find(kHost);
+  if (text.find("DNS lookup failed") != text.npos && host != text.npos) {
+    auto from = host + kHost.size();
+    return "the name \"" + text.substr(from, text.find(';', from) - from) +
+           "\" has no address: is it right, and does this machine's DNS know it?";
+  }
+  if (text.find("too many segments") != text.npos)
+    return "what answers there does not speak our protocol: is the port right (6830, not 6831)?";
+  return text;
+}
+
+}  // namespace
 
 std::string sentenceOf(const kj::Exception& exception) {
   auto description = exception.getDescription();
   std::string text(description.begin(), description.size());
   static constexpr std::string_view kRemote = "remote exception: ";
   while (text.starts_with(kRemote)) text.erase(0, kRemote.size());
-  return text;
+  return inOurWords(std::move(text));
 }
 
 }  // namespace ts

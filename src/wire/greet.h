@@ -36,7 +36,8 @@ kj::Promise<Greeted> greet(wire::Master::Client master, Auth& auth, Offload offl
 
 struct NodeHello {
   std::string name;
-  Generation highest;  // that this node has seen; number 0: none
+  std::uint64_t instance = 0;  // of this life of the daemon
+  Generation highest;          // that this node has seen; number 0: none
   wire::NodeDaemon::Client daemon;
   std::function<void(wire::NodeReport::Builder)> report;  // called when the message is made
 };
@@ -53,6 +54,10 @@ kj::Promise<wire::OperatorSession::Client> enterOperator(Greeted greeted, Auth& 
 
 // Whether greet() failed since the two sides have different kinds of auth.
 bool isAuthMismatch(const kj::Exception& exception);
+
+// The name of a node that is here already, and answers. `sentence` is the rest of the text.
+kj::Exception nameTaken(const std::string& sentence);
+bool isNameTaken(const kj::Exception& exception);
 
 // A failure with exactly this sentence, for both sides.
 kj::Exception sentence(std::string text, kj::Exception::Type type = kj::Exception::Type::FAILED);

@@ -73,6 +73,11 @@ struct DeviceInfo {
   freeBytes @4 :UInt64;
 }
 
+struct DeviceFree {
+  index @0 :UInt32;
+  bytes @1 :UInt64;
+}
+
 struct JobSpec {
   key @0 :JobKey;
   uid @1 :UInt32;
@@ -132,9 +137,11 @@ interface Master {
 
 interface Door {
   enterNode @0 (credential :Text, name :Text, highest :Generation, daemon :NodeDaemon,
-                report :NodeReport)
+                report :NodeReport, instance :UInt64)
             -> (session :NodeSession, generation :Generation, heartbeatUs :UInt64);
-  # A later session of the same name ends this one; its unread orders are void.
+  # `instance`: a random number of the daemon's life. A later session of the same name and instance
+  # ends this one; its unread orders are void. With another instance it does so only when nobody
+  # answers on this one: two nodes that have one name would throw each other out for ever.
 
   enterOperator @1 (credential :Text) -> (session :OperatorSession);
 }
@@ -154,7 +161,8 @@ interface NodeSession {
   # The answer comes as NodeDaemon.grant or NodeDaemon.refuse.
   cancel @7 (request :UInt64);
   yield @8 (participant :UInt64, epoch :Epoch);
-  heartbeat @9 ();
+  heartbeat @9 (free :List(DeviceFree));
+  # What is free now on each device that could be measured.
   finished @10 (operation :UInt64, outcome :Outcome);
   # The late end of an order whose answer was `refused` with cause busy or overdue: see NodeDaemon.
 }

@@ -84,6 +84,20 @@ TEST_CASE("why tells what a job waits for and who is before it", "[cli]") {
   CHECK_THAT(showWhy(jobs), Catch::Contains("fault     restore; tsctl clear-fault rl/c"));
 }
 
+TEST_CASE("a job that is moved out says for whom", "[cli]") {
+  Sample sample;
+  auto job = sample.status.getJobs()[0];
+  job.setPhase("switching");
+  job.setPlace(0);
+  job.initWaitsFor(1)[0].setGroup("rl");
+  job.getWaitsFor()[0].setName("b");
+  CHECK_THAT(showJobs(sample.status, ""), Catch::Contains("moved out for rl/b"));
+  capnp::MallocMessageBuilder message;
+  auto jobs = message.initRoot<wire::OperatorSession::WhyResults>().initJobs(1);
+  jobs.setWithCaveats(0, job);
+  CHECK_THAT(showWhy(jobs), Catch::Contains("rl/a is being moved out for rl/b"));
+}
+
 TEST_CASE("the status as JSON has units in its names and every bit of an id", "[cli]") {
   Sample sample;
   auto json = toJson(Status::Reader(sample.status));

@@ -2,13 +2,16 @@
 import os
 import pathlib
 import signal
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import local_wire  # noqa: E402
 import report  # noqa: E402
-from cluster import NOBODY, Cluster  # noqa: E402
+from cluster import NOBODY, Cluster, Programs  # noqa: E402
+from daemon import PATIENCE  # noqa: E402
 from local_wire import Wire  # noqa: E402
 from puppet import Refused  # noqa: E402
 
@@ -151,6 +154,25 @@ class BadInput(unittest.TestCase):
             good, bad = c.job(job="a"), c.process()
             self.refused("UNSUPPORTED", "magic", by=lambda: bad.join(group="g", job="b", backend="magic"))
             self.unharmed(c, good)
+
+
+class CheckConfig(unittest.TestCase):
+    def check(self, program, text):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write(text)
+            file.flush()
+            return subprocess.run([program, "--check-config", "--config", file.name], capture_output=True,
+                                  text=True, timeout=PATIENCE)
+
+    def test_a_master_user_that_is_nobody_here_is_found_by_the_check(self):
+        done = self.check(Programs.node, 'master = "m:6830"\nauth = "munge"\nmaster_user = "no-such-user"\n')
+        self.assertEqual(done.returncode, 78, done.stderr)
+        self.assertIn("no-such-user", done.stderr)
+
+    def test_a_database_without_a_folder_is_found_by_the_check(self):
+        done = self.check(Programs.master, 'auth = "none"\ndatabase = "/nowhere/at/all.db"\n')
+        self.assertEqual(done.returncode, 78, done.stderr)
+        self.assertIn("make the folder /nowhere/at", done.stderr)
 
 
 class NotRunning(unittest.TestCase):

@@ -65,6 +65,19 @@ class MasterRestart(unittest.TestCase):
         for node, mark in zip(c.nodes, marks):
             node.daemon.wait_for(r"\bmaster-up\b", mark)
 
+    def test_a_join_waits_for_the_master_that_restarts(self):
+        with Cluster() as c:
+            node = c.nodes[0].daemon
+            mark = node.mark()
+            c.master.kill()
+            node.wait_for(r"\bmaster-down\b", mark)
+            job = c.process()
+            job.say("join group=g job=a deadline=60000")
+            node.wait_for(r"\bjoin-waits\b", mark)
+            c.start_master()
+            job.hear()
+            job.acquire()
+
     def test_a_slice_outlives_a_killed_master(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")

@@ -137,6 +137,46 @@ TEST_CASE("while more nodes are away than here the master is the one cut off", "
   house.until([&] { return house.state("n1") == NodeState::Dead; });
 }
 
+TEST_CASE("a second daemon of the same name is refused while the first answers", "[master]") {
+  MasterHouse house;
+  ScriptedNode first(house.loop, "n1"), second(house.loop, "n1");
+  first.instance = 1;
+  second.instance = 2;
+  first.connect(house.address);
+  auto why = second.refusalOf(house.address);
+  CHECK_THAT(why, Catch::Contains("node \"n1\" is here already, from 127.0.0.1:") &&
+                      Catch::Contains("this one comes from 127.0.0.1:") &&
+                      Catch::Contains("`name`"));
+  CHECK(first.join("rl", "A", 1).ok());
+}
+
+TEST_CASE("a daemon that began anew takes the place of a session that nobody answers on",
+          "[master]") {
+  MasterConfig config;
+  config.suspectAfter = std::chrono::milliseconds(20);
+  config.heartbeat = std::chrono::hours(1);
+  MasterHouse house(config);
+  ScriptedNode first(house.loop, "n1"), second(house.loop, "n1");
+  first.instance = 1;
+  second.instance = 2;
+  first.connect(house.address);
+  first.silent = true;
+  second.connect(house.address);
+  CHECK(second.join("rl", "A", 1).ok());
+}
+
+TEST_CASE("the master shows what is free on a node as it is now", "[master]") {
+  MasterHouse house;
+  ScriptedNode node(house.loop, "n1");
+  node.connect(house.address);
+  auto beat = node.session().heartbeatRequest();
+  auto free = beat.initFree(1);
+  free[0].setIndex(0);
+  free[0].setBytes(123);
+  beat.send().wait(house.loop.scope);
+  CHECK(house.shell().directory().findNode("n1")->devices.at(0).freeBytes == 123);
+}
+
 TEST_CASE("a later session of a node ends the earlier one", "[master]") {
   MasterHouse house;
   ScriptedNode first(house.loop, "n1"), second(house.loop, "n1");

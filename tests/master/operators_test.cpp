@@ -65,6 +65,12 @@ struct Desk {
     call.setOn(on);
     return outcome(kj::mv(call));
   }
+  Outcome drain(const char* node, bool on) {
+    auto call = as(0).drainRequest();
+    call.setNode(node);
+    call.setOn(on);
+    return outcome(kj::mv(call));
+  }
   Outcome evict(wire::OperatorSession::Client session, const char* job) {
     auto call = session.evictRequest();
     call.setJob(job);
@@ -119,6 +125,44 @@ TEST_CASE("a name that nobody has, or several, is said so", "[master]") {
   CHECK_THAT(desk.evict(session, "nope").detail, Catch::Contains("no job \"nope\""));
 }
 
+TEST_CASE("a job that leaves for another says for whom", "[master]") {
+  Desk desk;
+  desk.node.join("rl", "A", 1);
+  desk.node.join("rl", "B", 2);
+  desk.node.seeMember(10, "rl", "A", 100);
+  desk.node.acquire(1, 100);
+  desk.house.until([&] { return desk.node.entered(1); });
+  desk.node.acquire(2, 200);
+  desk.node.held = "save";
+  desk.node.yield(1);
+  desk.house.until([&] { return desk.node.ordered("save A") == 1; });
+  auto status = desk.connected().statusRequest().send().wait(desk.house.loop.scope);
+  auto leaving = status.getJobs()[0];
+  CHECK(leaving.getPhase() == "switching");
+  CHECK(leaving.getPlace() == 0);
+  REQUIRE(leaving.getWaitsFor().size() == 1);
+  CHECK(leaving.getWaitsFor()[0].getName() == "B");
+  desk.node.answerHeld();
+  desk.house.until([&] { return desk.node.entered(2); });
+}
+
+TEST_CASE("a job whose gang is broken says what was lost, and what ends it", "[master]") {
+  Desk desk;
+  ScriptedNode n2(desk.house.loop, "n2");
+  n2.connect(desk.house.address);
+  desk.node.join("rl", "A", 1);
+  n2.join("rl", "A", 1);
+  n2.disconnect();
+  desk.house.until([&] { return desk.house.state("n2") == NodeState::Suspect; });
+  auto verdict = desk.as(0).declareDeadRequest();
+  verdict.setNode("n2");
+  CHECK(desk.outcome(kj::mv(verdict)).ok());
+  auto status = desk.connected().statusRequest().send().wait(desk.house.loop.scope);
+  CHECK(status.getJobs()[0].getPhase() == "broken");
+  CHECK_THAT(std::string(status.getJobs()[0].getDetail().cStr()),
+             Catch::Contains("node n2 is dead") && Catch::Contains("broken_grace, 30000 ms"));
+}
+
 TEST_CASE("a paused group grants nothing until it is resumed", "[master]") {
   Desk desk;
   desk.node.join("rl", "A", 1);
@@ -128,6 +172,49 @@ TEST_CASE("a paused group grants nothing until it is resumed", "[master]") {
   CHECK(desk.node.ordered("grant A") == 0);
   CHECK(desk.pause(session, "rl", false).ok());
   desk.house.until([&] { return desk.node.entered(1); });
+}
+
+TEST_CASE("a pause outlives the master, until it is resumed", "[master]") {
+  Desk desk;
+  desk.node.join("rl", "A", 1);
+  CHECK(desk.pause(desk.as(0), "rl", true).ok());
+  desk.house.restart();
+  desk.node.connect(desk.house.address);
+  desk.node.acquire(1, 100);
+  CHECK(desk.node.ordered("grant A") == 0);
+  auto status = desk.connected().statusRequest().send().wait(desk.house.loop.scope);
+  CHECK(status.getGroups()[0].getPaused());
+  CHECK(desk.pause(desk.as(0), "rl", false).ok());
+  desk.house.until([&] { return desk.node.entered(1); });
+  desk.house.restart();
+  CHECK_FALSE(desk.house.master->standing.isPaused("rl"));
+}
+
+TEST_CASE("a drain outlives the master, until the node is taken back", "[master]") {
+  Desk desk;
+  desk.node.join("rl", "A", 1);
+  CHECK(desk.drain("n1", true).ok());
+  desk.house.restart();
+  desk.node.connect(desk.house.address);
+  desk.node.acquire(1, 100);
+  CHECK(desk.node.ordered("grant A") == 0);
+  CHECK(desk.house.shell().directory().findNode("n1")->drained);
+  CHECK(desk.drain("n1", false).ok());
+  desk.house.until([&] { return desk.node.entered(1); });
+}
+
+TEST_CASE("a pause of a group that has no job and no section is refused", "[master]") {
+  MasterConfig config;
+  config.anyGroup = true;
+  config.groups["eval"];
+  Desk desk(config);
+  desk.node.join("rl", "A", 1);
+  auto slip = desk.pause(desk.as(0), "lr", true);
+  CHECK(slip.cause == Cause::UnknownGroup);
+  CHECK(slip.detail == "no group \"lr\"; known: eval, rl");
+  CHECK(desk.pause(desk.as(0), "eval", true).ok());
+  desk.house.restart();
+  CHECK(desk.pause(desk.as(0), "eval", false).ok());
 }
 
 TEST_CASE("an evicted job's waiters are refused", "[master]") {
@@ -140,6 +227,7 @@ TEST_CASE("an evicted job's waiters are refused", "[master]") {
   CHECK(desk.evict(desk.as(0), "B").ok());
   desk.house.until([&] { return !desk.node.refusals.empty(); });
   CHECK(desk.node.refusals[0].cause == Cause::Evicted);
+  CHECK(desk.node.refusals[0].holder.empty());  // not itself
 }
 
 TEST_CASE("users see and touch their own jobs only", "[master]") {

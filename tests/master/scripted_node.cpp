@@ -148,6 +148,7 @@ kj::Promise<NodeEntry> ScriptedNode::entering(const std::string& address) {
   auto master = KJ_ASSERT_NONNULL(link_)->peer<wire::Master>();
   return greet(kj::mv(master), *auth_, runHere(), 0).then([this](Greeted greeted) {
     NodeHello hello{.name = name_,
+                    .instance = instance,
                     .highest = generation,
                     .daemon = kj::heap<ScriptedDaemon>(*this),
                     .report = [this](wire::NodeReport::Builder out) { report(out); }};

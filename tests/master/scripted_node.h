@@ -65,7 +65,8 @@ public:
   void answerHeld();
   // All nodes of a job, as the master said; by the job's name, in the order of the alphabet.
   std::map<std::string, std::vector<std::string>> spans;
-  bool silent = false;  // answers no heartbeat
+  bool silent = false;         // answers no heartbeat
+  std::uint64_t instance = 0;  // the life of its daemon
 
   // For what the methods above do not cover.
   wire::NodeSession::Client& session();

@@ -18,6 +18,8 @@ TEST_CASE("a person reads names where the core has numbers", "[master]") {
         "a call on process 4711 of node n1");
   CHECK(withNames(directory, mention(node.id)) == "node n1");
   CHECK(withNames(directory, mention(participant.id)) == "a process of node n1");
+  participant.pid = 4712;
+  CHECK(withNames(directory, mention(participant.id)) == "process 4712 of node n1");
   CHECK(withNames(directory, mention(group) + " is not configured") ==
         "group rl is not configured");
   CHECK(withNames(directory, mention(member.id) + ", " + mention(Device{node.id, 3})) ==

@@ -234,6 +234,25 @@ TEST_CASE("a later session voids the orders of an earlier one", "[node]") {
   CHECK_THROWS(request.send().wait(w.l.scope));
 }
 
+TEST_CASE("heartbeats say what is free on the devices now", "[node]") {
+  Loop l;
+  FakeMaster master(l);
+  master.heartbeatUs = 1000;
+  TestNode node(l, &master);
+  node.start();
+  l.pumpUntil([&] { return master.free[1] == FakeCards::kTotal; });
+  node.cards.use(::getpid(), 1, 1000);
+  l.pumpUntil([&] { return master.free[1] == FakeCards::kTotal - 1000; });
+  CHECK(master.free[0] == FakeCards::kTotal);
+}
+
+TEST_CASE("a node whose name is taken says so", "[node]") {
+  World w;
+  w.master.nameIsTaken = true;
+  w.master.dropConnections();
+  w.l.pumpUntil([&] { return !w.node.logged({"master-down", "the name is taken"}).empty(); });
+}
+
 TEST_CASE("a node follows no master of an older generation", "[node]") {
   World w;
   w.masterGone();

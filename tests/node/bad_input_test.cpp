@@ -236,6 +236,53 @@ TEST_CASE("without a master a join says where it was looked for", "[node]") {
   refused(p->join("rl", "a"), TSL_MASTER_DOWN, master.address());
 }
 
+TEST_CASE("a join waits for a master that is away, until its deadline", "[node]") {
+  Loop l;
+  FakeMaster master(l);
+  master.stopListening();
+  TestNode node(l, nullptr);
+  node.config.master = master.address();
+  node.start();
+  auto p = node.program();
+  auto join = joinMessage("rl", "a");
+  join.u.join.deadline_ms = 20;
+  refused(p->call(join), TSL_MASTER_DOWN, master.address());
+  join.u.join.deadline_ms = 3'600'000;
+  auto request = p->send(join);
+  l.pumpUntil([&] { return !node.logged({"join-waits"}).empty(); });
+  master.listenAgain();
+  CHECK(p->answerTo(request).status == TSL_OK);
+}
+
+TEST_CASE("a join whose caller goes waits for nothing", "[node]") {
+  Loop l;
+  FakeMaster master(l);
+  master.stopListening();
+  TestNode node(l, nullptr);
+  node.config.master = master.address();
+  node.start();
+  auto p = node.program();
+  auto join = joinMessage("rl", "a");
+  join.u.join.deadline_ms = 3'600'000;
+  p->send(join);
+  l.pumpUntil([&] { return !node.logged({"join-waits"}).empty(); });
+  p->disconnect();
+  l.pumpUntil([&] { return node->connections() == 0; });
+  master.listenAgain();
+  l.pumpUntil([&] { return node->link().isUp(); });
+  CHECK(master.count("join") == 0);
+}
+
+TEST_CASE("a master that is another program is explained by its port", "[node]") {
+  Loop l;
+  auto other = l.address("127.0.0.1:0")->listen();
+  TestNode node(l, nullptr);
+  node.config.master = "127.0.0.1:" + std::to_string(other->getPort());
+  node.start();
+  other->accept().wait(l.scope);  // and closed
+  l.pumpUntil([&] { return !node.logged({"master-down", "6830, not 6831"}).empty(); });
+}
+
 TEST_CASE("a node alone says so to joins", "[node]") {
   Loop l;
   TestNode node(l, nullptr);

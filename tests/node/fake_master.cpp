@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "wire/greet.h"
+
 namespace ts::test {
 namespace {}  // namespace
 
@@ -59,7 +61,10 @@ public:
     return say("yield " + std::to_string(p.getParticipant()) +
                " epoch=" + std::to_string(p.getEpoch().getCounter()));
   }
-  kj::Promise<void> heartbeat(HeartbeatContext) override { return kj::READY_NOW; }
+  kj::Promise<void> heartbeat(HeartbeatContext context) override {
+    for (auto free : context.getParams().getFree()) m_.free[free.getIndex()] = free.getBytes();
+    return kj::READY_NOW;
+  }
   kj::Promise<void> finished(FinishedContext context) override {
     auto p = context.getParams();
     auto outcome = fromWire(p.getOutcome(), NodeId{});
@@ -94,11 +99,12 @@ public:
     m_.granted.clear();
     m_.nodes.clear();
     for (auto job : p.getReport().getJobs()) read(job);
+    if (m_.nameIsTaken) kj::throwFatalException(nameTaken("by a test"));
     ++m_.sessions;
     m_.told.push_back("session " + text(p.getName()));
     context.getResults().setSession(kj::heap<Session>(m_));
     toWire(m_.generation, context.getResults().initGeneration());
-    context.getResults().setHeartbeatUs(60'000'000);
+    context.getResults().setHeartbeatUs(m_.heartbeatUs);
     return kj::READY_NOW;
   }
 

@@ -28,6 +28,9 @@ public:
   bool holdJoins = false;  // until letJoins()
   void letJoins();
   std::uint64_t nextTicket = 1;
+  std::uint64_t heartbeatUs = 60'000'000;
+  bool nameIsTaken = false;                     // it refuses whoever comes
+  std::map<std::uint32_t, std::uint64_t> free;  // by device, as the last heartbeat said
 
   // What nodes said, as "acquire 5 by 3" and the like, in order.
   std::vector<std::string> told;

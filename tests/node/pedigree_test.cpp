@@ -22,6 +22,10 @@ struct Machine {
   }
   void joins(pid_t pid, const JobName& job) { roots.push_back({job, processes.at(pid)}); }
   std::optional<JobName> jobOf(pid_t pid) {
+    auto kin = kinOf(pid);
+    return kin ? std::optional(kin->job) : std::nullopt;
+  }
+  std::optional<Kinship> kinOf(pid_t pid) {
     return node::jobOf(processes.at(pid), roots, [&](pid_t p) -> std::optional<Process> {
       auto it = processes.find(p);
       return it == processes.end() ? std::nullopt : std::optional(it->second);
@@ -66,6 +70,56 @@ TEST_CASE("an orphan in a session of its own belongs to the one job of its cgrou
   m.joins(10, kA);
   CHECK(m.jobOf(20) == kA);
   CHECK_FALSE(m.jobOf(30));
+}
+
+TEST_CASE("two programs that one shell started are no kin", "[node]") {
+  Machine m;
+  m.add(5, 1, 5, "/user/ssh");    // sshd
+  m.add(10, 5, 10, "/user/ssh");  // the shell
+  m.add(11, 10, 10, "/user/ssh");
+  m.add(20, 10, 10, "/user/ssh");
+  m.joins(11, kA);
+  CHECK_FALSE(m.jobOf(20));
+  m.add(21, 20, 10, "/user/ssh");
+  CHECK_FALSE(m.jobOf(21));
+  m.add(22, 10, 22, "/user/ssh");  // with setsid
+  CHECK_FALSE(m.jobOf(22));
+}
+
+TEST_CASE("two programs of one service's script, or of two panes, are no kin", "[node]") {
+  Machine m;
+  m.add(10, 1, 10, "/service");  // the script, or the terminals' server
+  m.add(11, 10, 10, "/service");
+  m.add(20, 10, 10, "/service");
+  m.add(30, 10, 30, "/service");
+  m.joins(11, kA);
+  CHECK_FALSE(m.jobOf(20));
+  CHECK_FALSE(m.jobOf(30));
+}
+
+TEST_CASE("an orphan that a subreaper took is known by its session", "[node]") {
+  Machine m;
+  m.add(5, 1, 5);    // the subreaper
+  m.add(10, 5, 10);  // leads the session
+  m.add(11, 10, 10);
+  m.add(20, 5, 10);   // its parent is gone
+  m.add(21, 20, 10);  // and it has a child
+  m.joins(11, kA);
+  CHECK(m.jobOf(20) == kA);
+  CHECK(m.jobOf(21) == kA);
+}
+
+TEST_CASE("what made a process a member is said", "[node]") {
+  Machine m;
+  m.add(10, 1, 10, "/slurm/job_7");
+  m.add(11, 10, 10, "/slurm/job_7");
+  m.add(20, 1, 10, "/slurm/job_7");
+  m.add(30, 1, 30, "/slurm/job_7");
+  m.joins(10, kA);
+  CHECK(m.kinOf(10)->because == "joined");
+  CHECK(m.kinOf(11)->because == "child");
+  CHECK(m.kinOf(20)->because == "session");
+  CHECK(m.kinOf(30)->because == "cgroup");
 }
 
 TEST_CASE("a stranger and a loop of parents belong to nobody", "[node]") {

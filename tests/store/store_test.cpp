@@ -52,8 +52,30 @@ TEST_CASE("a path that cannot be opened is named", "[store]") {
   CHECK_THROWS_WITH(Store("/nowhere/at/all.db"), Catch::Contains("/nowhere/at/all.db"));
 }
 
+TEST_CASE("a folder that is missing is to be made, by whom is said", "[store]") {
+  CHECK_THROWS_WITH(Store("/nowhere/at/all.db"),
+                    Catch::Contains("make the folder /nowhere/at, owned by the user of tsmasterd"));
+  CHECK(missingFolder(":memory:").empty());
+  CHECK(missingFolder("/tmp/any.db").empty());
+}
+
 TEST_CASE("a file that is no database is named", "[store]") {
   CHECK_THROWS_WITH(Store("/etc/passwd"), Catch::Contains("/etc/passwd"));
+}
+
+TEST_CASE("a standing order outlives the store, until it is taken back", "[store]") {
+  Directory dir;
+  {
+    Store store(dir.file());
+    store.keep({"paused", "rl"}, true);
+    store.keep({"paused", "rl"}, true);
+    store.keep({"drained", "n1"}, true);
+    store.keep({"drained", "n1"}, false);
+  }
+  auto orders = Store(dir.file()).standingOrders();
+  REQUIRE(orders.size() == 1);
+  CHECK(orders[0].what == "paused");
+  CHECK(orders[0].name == "rl");
 }
 
 TEST_CASE("events come back in order, from the asked time on", "[store]") {

@@ -150,3 +150,14 @@ TEST_CASE("bytes that are no message end their connection and no other", "[wire]
   CHECK(pair.failure([&] { victim.whenClosed().wait(pair.loop.scope); }) == "");
   CHECK(pair.greeted().version == 1);
 }
+
+TEST_CASE("what a library says is put in our words", "[wire]") {
+  auto of = [](const char* text) {
+    return sentenceOf(kj::Exception(kj::Exception::Type::FAILED, "", 0, kj::str(text)));
+  };
+  CHECK_THAT(of("DNS lookup failed.; params.host = gpu-head; params.service = "),
+             Catch::Contains("\"gpu-head\" has no address"));
+  CHECK_THAT(of("remote exception: Message has too many segments."),
+             Catch::Contains("6830, not 6831"));
+  CHECK(of("remote exception: plain") == "plain");
+}

@@ -16,7 +16,10 @@ unsigned fromEnvironment(const char* name, unsigned otherwise) {
   return value ? unsigned(std::stoul(value)) : otherwise;
 }
 
-constexpr unsigned kWalks = 15000;
+constexpr unsigned kWalks = 15000;  // for each row of the table to happen a thousand times
+#ifndef MODEL_WALKS
+#define MODEL_WALKS kWalks
+#endif
 constexpr unsigned kLength = 500;
 
 // Every event, and every row of the failure table, at least 1,000 times.
@@ -136,7 +139,7 @@ std::string report(unsigned seed, const Walk& walk) {
 
 TEST_CASE("a cluster keeps its promises on random walks", "[core][model]") {
   unsigned first = fromEnvironment("MODEL_SEED", 1);
-  unsigned walks = fromEnvironment("MODEL_WALKS", kWalks);
+  unsigned walks = fromEnvironment("MODEL_WALKS", MODEL_WALKS);
   unsigned length = fromEnvironment("MODEL_LENGTH", kLength);
   Counts counts;
   for (unsigned seed = first; seed < first + walks; ++seed) {
