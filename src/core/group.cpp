@@ -76,6 +76,7 @@ void Group::refuse(Step& s, Participant& p, Cause cause, JobId holder, std::stri
   s.out.push_back(Refuse{p.request, cause, holder, memory ? job.need : 0, memory ? job.free : 0,
                          std::move(detail)});
   if (p.stand == Participant::Stand::Waiting) stopWaiting(p);
+  p.request = {};  // answered: also if a grant of it is still open at a node that was away
 }
 
 void Group::notice(Step& s, Notice::Kind kind, const Job& job, Cause cause, std::string detail) {
