@@ -49,8 +49,19 @@ def _whole(name: str, value: int, low: int, high: int) -> int:
     return value
 
 
+_LONGEST = 365 * 24 * 3600.0  # seconds
+
+
+def _checked(seconds: float) -> float:
+    if not isinstance(seconds, (int, float)) or not seconds <= _LONGEST:  # nan is nowhere
+        raise Invalid(
+            f"deadline={seconds!r} is not a number of seconds up to {_LONGEST:.0f}; None: no deadline")
+    return seconds
+
+
 def _milliseconds(seconds: float | None) -> int:
-    return 0 if seconds is None else max(1, round(seconds * 1000))
+    """0: none. What is over already is the shortest: the wait ends as soon as it has begun."""
+    return 0 if seconds is None else max(1, round(_checked(seconds) * 1000))
 
 
 def _is_outside(socket, group) -> bool:
@@ -256,7 +267,7 @@ class Client:
 
     @staticmethod
     def _end_of(deadline: float | None) -> float | None:
-        return None if deadline is None else time.monotonic() + deadline
+        return None if deadline is None else time.monotonic() + _checked(deadline)
 
     @staticmethod
     def _left(end: float | None) -> float | None:

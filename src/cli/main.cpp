@@ -1,5 +1,7 @@
 // tsctl: inspects and operates timeslice.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -88,5 +90,9 @@ int run(int argc, char** argv) {
 }  // namespace ts::cli
 
 int main(int argc, char** argv) {
-  return ts::cli::run(argc, argv);
+  const int exit = ts::cli::run(argc, argv);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit;
+  std::fprintf(stderr, "tsctl: the answer cannot be written to standard output: %s\n",
+               std::strerror(errno));
+  return exit == 0 ? int(ts::cli::Exit::Failed) : exit;
 }

@@ -44,6 +44,13 @@ class Tsctl(unittest.TestCase):
         self.assertEqual(done.stderr.count("\n"), 1, "one line says it all")
         return done
 
+    def test_an_answer_that_cannot_be_written_is_no_success(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([TSCTL, "completion", "bash"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("No space left", done.stderr)
+
     def test_usage_errors_are_2(self):
         self.check_fails(2, "see tsctl --help")
         self.check_fails(2, 'did you mean status?', "staus")

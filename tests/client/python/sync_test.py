@@ -106,6 +106,14 @@ class Slices(Base):
             self.assertTrue(timeslice.should_yield())
         self.assertFalse(timeslice.should_yield())
 
+    def test_a_deadline_that_is_no_time_is_named(self):
+        client = timeslice.join()
+        for deadline in (float("nan"), float("inf"), 1e300, "5"):
+            with self.subTest(deadline), self.assertRaises(timeslice.Invalid) as no:
+                client.acquire(deadline=deadline)
+            self.assertIn(repr(deadline), str(no.exception))
+        self.assertFalse(client.state().entered)
+
     def test_a_keyboard_interrupt_gives_up_the_place(self):
         self.node.tell("hold acquire")
         timeslice.join()
