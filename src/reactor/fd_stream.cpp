@@ -1,5 +1,6 @@
 #include "reactor/fd_stream.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -42,7 +43,7 @@ size_t FdStream::takeBuffered(kj::byte* to, size_t max) {
 
 kj::Promise<size_t> FdStream::readSome(kj::byte* to, size_t min, size_t max, size_t done) {
   while (true) {
-    ssize_t n = readable_ && !drained_ ? readOnce(to, max) : -1;
+    ssize_t n = readable_ ? readOnce(to, max) : -1;
     if (n < 0) {
       return whenReadable().then(
           [this, to, min, max, done] { return readSome(to, min, max, done); });
@@ -61,8 +62,8 @@ ssize_t FdStream::readOnce(kj::byte* to, size_t max) {
   iovec iov[2] = {{to, max}, {inbox_.data(), spare}};
   ssize_t n;
   KJ_NONBLOCKING_SYSCALL(n = ::readv(fd_.get(), iov, spare > 0 ? 2 : 1));
-  if (n < 0) readable_ = false;
-  drained_ = n > 0 && size_t(n) < max + spare;
+  // Short: most likely there is no more. If there is, or the end, the loop is told at its next look.
+  if (n < 0 || (n > 0 && size_t(n) < max + spare)) readable_ = false;
   if (n <= 0) return n;
   size_t own = std::min(size_t(n), max);
   inboxBegin_ = 0;
@@ -70,44 +71,33 @@ ssize_t FdStream::readOnce(kj::byte* to, size_t max) {
   return ssize_t(own);
 }
 
-// The edge may have told of the stream's end together with its last bytes, and libevent does not
-// say so: before the loop sleeps, one look decides whether to wait for the next edge.
-bool FdStream::settle() {
-  if (!drained_) return false;
-  drained_ = false;
-  char byte;
-  ssize_t n = ::recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    readable_ = false;
-    return false;
-  }
-  // Bytes, the end, an error, or no socket at all: the read will tell.
-  if (reader_.get() == nullptr || !reader_->isWaiting()) return false;
-  reader_->fulfill();
-  return true;
-}
-
 kj::Promise<void> FdStream::whenReadable() {
   auto paf = kj::newPromiseAndFulfiller<void>();
   reader_ = kj::mv(paf.fulfiller);
-  if (drained_) port_.flushLater(*this);
-  if (readEvent_ == nullptr) {
-    readEvent_.reset(event_new(port_.base(), fd_.get(), EV_READ | EV_ET | EV_PERSIST,
-                               &FdStream::onReadable, this));
-    KJ_REQUIRE(readEvent_ != nullptr, "event_new failed", fd_.get());
-    // Adding it reports at once what is there already.
-    KJ_REQUIRE(event_add(readEvent_.get(), nullptr) == 0, "event_add failed", fd_.get());
-  }
+  if (!watched_) watchReads();
   return kj::mv(paf.promise);
+}
+
+void FdStream::watchReads() {
+  if (readEvent_ == nullptr) {
+    readEvent_.reset(
+        event_new(port_.base(), fd_.get(), EV_READ | EV_PERSIST, &FdStream::onReadable, this));
+    KJ_REQUIRE(readEvent_ != nullptr, "event_new failed", fd_.get());
+  }
+  KJ_REQUIRE(event_add(readEvent_.get(), nullptr) == 0, "event_add failed", fd_.get());
+  watched_ = true;
 }
 
 void FdStream::onReadable(int, short, void* self) {
   auto& stream = *static_cast<FdStream*>(self);
   stream.port_.guard([&] {
     stream.readable_ = true;
-    stream.drained_ = false;
-    if (stream.reader_.get() != nullptr) stream.reader_->fulfill();
-    stream.checkDisconnected();
+    if (stream.reader_.get() != nullptr && stream.reader_->isWaiting()) {
+      stream.reader_->fulfill();
+      return;
+    }
+    event_del(stream.readEvent_.get());  // it would be told in each turn
+    stream.watched_ = false;
   });
 }
 
@@ -205,7 +195,7 @@ bool FdStream::flush() {
     blocked_ = true;
     if (writeEvent_ == nullptr) {
       writeEvent_.reset(
-          event_new(port_.base(), fd_.get(), EV_WRITE | EV_ET, &FdStream::onWritable, this));
+          event_new(port_.base(), fd_.get(), EV_WRITE, &FdStream::onWritable, this));
     }
     KJ_REQUIRE(writeEvent_ != nullptr && event_add(writeEvent_.get(), nullptr) == 0,
                "cannot wait for room to write", fd_.get());
@@ -233,7 +223,7 @@ kj::Promise<void> FdStream::whenFlushed() {
 
 kj::Promise<void> FdStream::whenWritable() {
   ++waitingWrites_;
-  return port_.whenReady(fd_.get(), EV_WRITE | EV_ET).then([this] {
+  return port_.whenReady(fd_.get(), EV_WRITE).then([this] {
     --waitingWrites_;
     wakeReader();
   });
@@ -269,12 +259,20 @@ kj::Promise<void> FdStream::whenWriteDisconnected() {
   auto fork = paf.promise.fork();
   auto branch = fork.addBranch();
   disconnected_ = kj::mv(fork);
-  if (readEvent_ == nullptr) {
-    // Nobody waits to read: the event's arrival is noted all the same.
-    auto unused = whenReadable();
-  }
+  int copy;
+  KJ_SYSCALL(copy = ::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  hangUpFd_ = kj::AutoCloseFd(copy);
+  hangUpEvent_.reset(
+      event_new(port_.base(), copy, EV_READ | EV_PERSIST | EV_ET, &FdStream::onHangUp, this));
+  KJ_REQUIRE(hangUpEvent_ != nullptr && event_add(hangUpEvent_.get(), nullptr) == 0,
+             "cannot watch for the peer's end", fd_.get());
   checkDisconnected();
   return branch;
+}
+
+void FdStream::onHangUp(int, short, void* self) {
+  auto& stream = *static_cast<FdStream*>(self);
+  stream.port_.guard([&] { stream.checkDisconnected(); });
 }
 
 void FdStream::checkDisconnected() {

@@ -11,9 +11,9 @@
 
 namespace ts {
 
-// Per message one read and one write, and no epoll_ctl(): readiness is registered once,
-// edge-triggered; a small read takes what follows along into a buffer; small writes of one turn
-// leave together before the loop sleeps; only then does a drained stream look whether it really is.
+// Per message one read and one write, and no epoll_ctl(): readiness is registered once and told
+// until it is read, so that a short read needs no second look; a small read takes what follows
+// along into a buffer; small writes of one turn leave together before the loop sleeps.
 class FdStream final : public kj::AsyncIoStream, private Flushable {
 public:
   FdStream(LibeventPort& port, int fd, kj::uint flags);
@@ -44,6 +44,7 @@ private:
   // Bytes for `to`, 0 at the end; what came beyond is kept. Negative: would block.
   ssize_t readOnce(kj::byte* to, size_t max);
   kj::Promise<void> whenReadable();
+  void watchReads();
   static void onReadable(int, short, void* self);
 
   kj::Promise<void> writeAll(kj::ArrayPtr<const kj::byte> first, Pieces rest);
@@ -55,9 +56,9 @@ private:
   bool wakeReader();
   void finishShutdown();
   bool flush() override;
-  bool settle() override;
   static void onWritable(int, short, void* self);
   void checkDisconnected();
+  static void onHangUp(int, short, void* self);
 
   static constexpr size_t kInbox = 4096;
   static constexpr size_t kOutbox = 64 << 10;  // a write that would exceed it waits for room
@@ -67,7 +68,7 @@ private:
 
   OwnEvent readEvent_;    // made when a read first has to wait
   bool readable_ = true;  // until a read says otherwise
-  bool drained_ = false;  // the last read was short: probably, but not surely, there is no more
+  bool watched_ = false;  // readEvent_ is added: not while nobody reads what is there
   kj::Own<kj::PromiseFulfiller<void>> reader_;
   std::array<kj::byte, kInbox> inbox_;
   size_t inboxBegin_ = 0;
@@ -85,6 +86,8 @@ private:
   kj::Maybe<kj::Exception> broken_;               // met by a flush: the next write reports it
 
   kj::Maybe<kj::ForkedPromise<void>> disconnected_;
+  kj::AutoCloseFd hangUpFd_;  // a copy: libevent takes one kind of trigger for each descriptor
+  OwnEvent hangUpEvent_;
   kj::Own<kj::PromiseFulfiller<void>> disconnect_;
 };
 

@@ -104,13 +104,10 @@ void LibeventPort::forget(Flushable& what) {
 
 bool LibeventPort::flushAll() {
   bool fulfilled = false;
-  for (Flushable* each = flushHead_; each != nullptr; each = each->nextToFlush_) {
-    fulfilled |= each->flush();
-  }
   while (flushHead_ != nullptr) {
     Flushable& next = *flushHead_;
     forget(next);
-    fulfilled |= next.settle();
+    fulfilled |= next.flush();
   }
   return fulfilled;
 }

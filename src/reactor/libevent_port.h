@@ -31,8 +31,6 @@ class Flushable {
 public:
   // Sends. True when a promise was fulfilled on the way: the loop must not sleep yet.
   virtual bool flush() = 0;
-  // The same, for what may come after everybody has sent.
-  virtual bool settle() { return false; }
 
 protected:
   ~Flushable() = default;
@@ -74,7 +72,7 @@ public:
     }
   }
 
-  // flush() and settle() are called once before the loop next looks at the kernel.
+  // flush() is called once before the loop next looks at the kernel.
   void flushLater(Flushable& what);
   void forget(Flushable& what);
 
