@@ -9,7 +9,7 @@ Probe NoneBackend::probe() {
 }
 
 TargetState NoneBackend::state(const Target& target) {
-  if (lookAt(target.pid).kind == ProcessKind::Gone) return TargetState::Gone;
+  if (lookAt(target).kind == ProcessKind::Gone) return TargetState::Gone;
   std::lock_guard lock(mutex_);
   auto it = states_.find(target.pid);
   return it == states_.end() ? TargetState::Running : it->second;
@@ -36,7 +36,7 @@ BackendOutcome NoneBackend::discard(const Target& target) {
 
 BackendOutcome NoneBackend::move(const Target& target, TargetState from, TargetState to) {
   using enum BackendOutcome::Code;
-  ProcessLook look = lookAt(target.pid);
+  ProcessLook look = lookAt(target);
   if (look.kind != ProcessKind::Leader) return refuse(look, target.pid);
   std::lock_guard lock(mutex_);
   TargetState& now = states_.try_emplace(target.pid, TargetState::Running).first->second;

@@ -20,6 +20,12 @@ pid_t leaderOf(pid_t thread) {
   return 0;
 }
 
+// A zombie, too: the driver has nobody to talk to.
+bool hasEnded(int pidfd) {
+  pollfd end{pidfd, POLLIN, 0};
+  return ::poll(&end, 1, 0) > 0;
+}
+
 }  // namespace
 
 // A pidfd tells all of it in three short calls; /proc/PID/status costs ten times that.
@@ -34,11 +40,16 @@ ProcessLook lookAt(pid_t pid) {
     if (leader == 0) return {.kind = ProcessKind::Gone};
     return {.kind = leader == pid ? ProcessKind::Leader : ProcessKind::Thread, .leader = leader};
   }
-  pollfd ended{fd, POLLIN, 0};
-  const bool gone = ::poll(&ended, 1, 0) > 0;  // a zombie, too: the driver has nobody to talk to
+  const bool gone = hasEnded(fd);
   ::close(fd);
   if (gone) return {.kind = ProcessKind::Gone};
   return {.kind = ProcessKind::Leader, .leader = pid};
+}
+
+ProcessLook lookAt(const Target& target) {
+  if (target.pidfd < 0) return lookAt(target.pid);
+  if (hasEnded(target.pidfd)) return {.kind = ProcessKind::Gone};
+  return {.kind = ProcessKind::Leader, .leader = target.pid};
 }
 
 BackendOutcome refuse(const ProcessLook& look, pid_t pid) {

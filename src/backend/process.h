@@ -23,6 +23,8 @@ struct ProcessLook {
 
 // Throws std::system_error when no descriptor is left to look with.
 ProcessLook lookAt(pid_t pid);
+// With a pidfd one system call, and none is needed to open.
+ProcessLook lookAt(const Target& target);
 
 // The outcome for everybody but a Leader.
 BackendOutcome refuse(const ProcessLook& look, pid_t pid);

@@ -19,6 +19,7 @@ struct Target {
   // A thread-group leader. The caller has seen by a pidfd, right before the call, that it still is
   // the process that it means.
   pid_t pid = 0;
+  int pidfd = -1;  // its pidfd, open during the call; negative: the number alone says who is meant
 };
 using DeviceSet = std::vector<std::uint32_t>;  // indices in the node's inventory; empty: all
 using Deadline = std::chrono::steady_clock::time_point;

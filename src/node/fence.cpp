@@ -22,10 +22,12 @@ const char* const kNobodySaw =
 }  // namespace
 
 std::string encode(const Outcome& o) {
-  std::ostringstream out;
-  out << int(o.code) << ' ' << int(o.cause) << ' ' << o.need << ' ' << o.free << ' ' << o.lasting
-      << ' ' << o.bytes << ' ' << o.detail;
-  return out.str();
+  std::string out;
+  for (auto field : {std::uint64_t(o.code), std::uint64_t(o.cause), std::uint64_t(o.need),
+                     std::uint64_t(o.free), std::uint64_t(o.lasting), std::uint64_t(o.bytes)}) {
+    out += std::to_string(field) + ' ';
+  }
+  return out + o.detail;
 }
 
 Outcome decodeOutcome(const std::string& text) {

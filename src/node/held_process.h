@@ -22,7 +22,7 @@ public:
 
   const Identity& identity() const { return identity_; }
   int pidfd() const { return pidfd_->get(); }
-  Target target() const { return {identity_.pid}; }
+  Target target() const { return {identity_.pid, pidfd()}; }
   bool isStill() const;
 
 private:

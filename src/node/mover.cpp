@@ -93,7 +93,9 @@ kj::Promise<BackendOutcome> Mover::run(MemberId id, Residency during, Call call)
   KJ_REQUIRE(backend != nullptr, "no such backend", m.job.name.c_str());
   auto before = m.residency;
   if (backend->isWeightless()) {
-    return finish(id, before, call(*backend, {m.process.identity.pid}));
+    auto process = parts_.watch.held(m.process.identity);
+    auto target = process ? process->target() : Target{m.process.identity.pid};
+    return finish(id, before, call(*backend, target));
   }
   setResidency(m, during);
   busy_.insert(id);

@@ -67,3 +67,13 @@ TEST_CASE("a zombie is gone", "[backend]") {
   child.killUnreaped();
   CHECK(lookAt(child.pid()).kind == ProcessKind::Gone);
 }
+
+TEST_CASE("who is meant by a pidfd is told by it, also when the number is another's", "[backend]") {
+  test::Child child, other;
+  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, child.pid(), 0));
+  REQUIRE(pidfd >= 0);
+  CHECK(lookAt(Target{child.pid(), pidfd}).kind == ProcessKind::Leader);
+  child.killUnreaped();
+  CHECK(lookAt(Target{other.pid(), pidfd}).kind == ProcessKind::Gone);
+  ::close(pidfd);
+}

@@ -182,6 +182,24 @@ TEST_CASE("whenWriteDisconnected resolves when the peer is gone, not when it hal
   gone.wait(l.scope);
 }
 
+TEST_CASE("what nobody reads does not keep the loop busy, and is there when somebody does",
+          "[reactor]") {
+  Loop l;
+  Connection c(l);
+  put(*c.client, l, "one");
+  CHECK(take(*c.server, l, 3, 16) == "one");
+  char buffer[16];
+  auto dropped = kj::heap(c.server->tryRead(buffer, 1, 16));
+  CHECK_FALSE(dropped->poll(l.scope));
+  dropped = nullptr;
+  auto watched = [&] { return event_base_get_num_events(l.port.base(), EVENT_BASE_COUNT_ADDED); };
+  const int before = watched();
+  put(*c.client, l, "two");
+  while (watched() == before) l.port.wait();
+  CHECK(watched() == before - 1);
+  CHECK(take(*c.server, l, 3, 16) == "two");
+}
+
 TEST_CASE("TCP connections send small messages at once, on both sides", "[reactor]") {
   Loop l;
   Connection c(l);
