@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "describe.h"
 #include "group.h"
@@ -13,17 +14,31 @@ namespace ts {
 struct Cluster::State {
   Roster roster;
 
-  // One step: what is due first, then the event, then groups that it touched from outside.
-  void step(Instant now, const Event& event, Actions& out) {
+  // One step: what is due first, then the events, then what follows in the groups that they are
+  // about, then in those that these touched from outside.
+  void step(Instant now, std::span<const Event> events, Actions& out) {
     if (!roster.startedAt) start(now);
     while (auto timer = roster.timers.take(now)) fire(now, *timer, out);
-    std::visit([&](const auto& e) { route(now, e, out); }, event);
-    for (GroupId id : std::exchange(roster.poked, {})) {
-      if (Group* group = roster.group(id)) group->reconsider(now, out);
+    for (const Event& event : events) {
+      std::visit([&](const auto& e) { route(now, e, out); }, event);
     }
+    derive(now, out);
+    for (GroupId id : std::exchange(roster.poked, {})) {
+      if (Group* group = roster.group(id)) told(*group).reconsider();
+    }
+    derive(now, out);
   }
 
 private:
+  std::set<GroupId> told_;  // in this step
+
+  Group& told(Group& group) {
+    told_.insert(group.id());
+    return group;
+  }
+  void derive(Instant now, Actions& out) {
+    for (GroupId id : std::exchange(told_, {})) roster.group(id)->derive(now, out);
+  }
   void start(Instant now) {
     roster.startedAt = now;
     // Places of this life come after those that earlier masters gave.
@@ -33,9 +48,9 @@ private:
   }
   void fire(Instant now, const Timer& timer, Actions& out) {
     if (timer.kind == Timer::Kind::Grace) {
-      for (auto& [id, group] : roster.groups) group->reconsider(now, out);
+      for (auto& [id, group] : roster.groups) told(*group).reconsider();
     } else if (Job* job = roster.job(timer.job)) {
-      job->group->timerFired(now, timer, out);
+      told(*job->group).timerFired(now, timer, out);
     }
   }
 
@@ -43,23 +58,23 @@ private:
   // we know, it is stale.
   template <typename E>
   void toJob(Instant now, JobId id, const E& e, Actions& out) {
-    if (Job* job = roster.job(id)) job->group->step(now, e, out);
+    if (Job* job = roster.job(id)) told(*job->group).take(now, e, out);
   }
   template <typename E>
   void toParticipant(Instant now, ParticipantId id, const E& e, Actions& out) {
-    if (Participant* p = roster.participant(id)) p->job->group->step(now, e, out);
+    if (Participant* p = roster.participant(id)) told(*p->job->group).take(now, e, out);
   }
   template <typename E>
   void toMember(Instant now, MemberId id, const E& e, Actions& out) {
     auto it = roster.members.find(id);
-    if (it != roster.members.end()) it->second.job->group->step(now, e, out);
+    if (it != roster.members.end()) told(*it->second.job->group).take(now, e, out);
   }
   // To every group with a job that names the node.
   template <typename E>
   void toNode(Instant now, NodeId id, const E& e, Actions& out) {
     std::set<GroupId> groups;
     for (const auto& [jobId, job] : roster.nodes[id].jobs) groups.insert(job->group->id());
-    for (GroupId group : groups) roster.group(group)->step(now, e, out);
+    for (GroupId group : groups) told(*roster.group(group)).take(now, e, out);
   }
 
   void route(Instant now, const NodeJoined& e, Actions& out) {
@@ -107,7 +122,7 @@ private:
     const Job* known = roster.job(e.job);
     if (!group) return refuseJob(e, Cause::UnknownGroup, out);
     if (known && known->group != group) return refuseJob(e, Cause::DeviceOwned, out);
-    group->step(now, e, out);
+    told(*group).take(now, e, out);
   }
   static void refuseJob(const JobDeclared& e, Cause cause, Actions& out) {
     std::string detail = mention(e.group) + (cause == Cause::UnknownGroup ? " is not configured"
@@ -140,23 +155,23 @@ private:
   }
   void route(Instant now, const AcquireCancelled& e, Actions& out) {
     auto it = roster.requests.find(e.request);
-    if (it != roster.requests.end()) it->second->job->group->step(now, e, out);
+    if (it != roster.requests.end()) told(*it->second->job->group).take(now, e, out);
   }
   void route(Instant now, const OrderFinished& e, Actions& out) {
     auto order = roster.orders.take(e.operation);
     if (!order) return;  // stale: its node was declared dead meanwhile
     if (Job* job = roster.job(order->job)) {
-      job->group->orderFinished(now, *order, e.operation, e.outcome, out);
+      told(*job->group).orderFinished(now, *order, e.operation, e.outcome, out);
     }
   }
   void route(Instant now, const OrderOverdue& e, Actions& out) {
     Order* order = roster.orders.find(e.operation);
     if (!order || std::exchange(order->overdue, true)) return;
-    if (Job* job = roster.job(order->job)) job->group->orderOverdue(now, *order, out);
+    if (Job* job = roster.job(order->job)) told(*job->group).orderOverdue(now, *order, out);
   }
   void route(Instant, const TimePassed&, Actions&) {}
   void route(Instant now, const GroupPaused& e, Actions& out) {
-    if (Group* group = roster.group(e.group)) group->step(now, e, out);
+    if (Group* group = roster.group(e.group)) told(*group).take(now, e, out);
   }
 };
 
@@ -173,8 +188,8 @@ void Cluster::configure(GroupId id, const GroupConfig& config) {
   group = std::make_unique<Group>(id, config, state_->roster);
 }
 
-void Cluster::step(Instant now, const Event& event, Actions& out) {
-  state_->step(now, event, out);
+void Cluster::step(Instant now, std::span<const Event> events, Actions& out) {
+  state_->step(now, events, out);
 }
 
 std::optional<Instant> Cluster::nextWake() const {

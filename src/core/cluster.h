@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "action.h"
@@ -43,7 +44,10 @@ public:
   // A group exists from here on; again: its configuration changes for what comes.
   void configure(GroupId group, const GroupConfig& config);
 
-  void step(Instant now, const Event& event, Actions& out);
+  // What has happened, in its order, and then once what follows from all of it: among N nodes that
+  // answer at the same time the cost is that of one look, not of N.
+  void step(Instant now, std::span<const Event> events, Actions& out);
+  void step(Instant now, const Event& event, Actions& out) { step(now, {&event, 1}, out); }
 
   // When TimePassed is due at the latest; nothing while no timer runs.
   std::optional<Instant> nextWake() const;

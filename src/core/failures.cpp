@@ -37,7 +37,6 @@ void Group::orderFinished(Instant now, const Order& order, OperationId id, const
     case OrderKind::Discard:
       break;
   }
-  derive(s);
 }
 
 // "A call overruns its deadline: OVERDUE; never killed in mid-call; awaited in the background"
@@ -57,7 +56,6 @@ void Group::orderOverdue(Instant now, const Order& order, Actions& out) {
     Outcome late{.code = Outcome::Code::Failed, .cause = Cause::Overdue};
     moveFailed(s, job, FaultKind::Quiesce, late);
   }
-  derive(s);
 }
 
 // "A refusal changes nothing; bookings dropped; see 'a waiter whose switch was refused'."

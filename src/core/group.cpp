@@ -14,16 +14,9 @@ void Group::configure(const GroupConfig& config) {
   config_ = config;
 }
 
-void Group::step(Instant now, const Event& event, Actions& out) {
+void Group::take(Instant now, const Event& event, Actions& out) {
   Step s{now, out};
   std::visit([&](const auto& e) { on(s, e); }, event);
-  derive(s);
-}
-
-void Group::reconsider(Instant now, Actions& out) {
-  Step s{now, out};
-  changed_ = true;
-  derive(s);
 }
 
 void Group::timerFired(Instant now, const Timer& timer, Actions& out) {
@@ -47,7 +40,6 @@ void Group::timerFired(Instant now, const Timer& timer, Actions& out) {
     case Timer::Kind::Grace:
       break;
   }
-  derive(s);
 }
 
 void Group::retryDue(Step& s, Job& job) {

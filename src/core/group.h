@@ -26,23 +26,25 @@ struct Step {
 // Pure: no clock, no I/O, no threads, no globals. The same events at the same times always yield
 // the same actions: daemon, simulator and tests share it.
 //
-// "A switch is not remembered, it is derived": every handler only writes down the fact it was told;
-// derive() then reads residencies, queue and grants, and orders what is missing. Going on, rolling
-// back, cancelling and recovering are the same code.
+// "A switch is not remembered, it is derived": every handler only writes down the facts it was
+// told; derive() then reads residencies, queue and grants, and orders what is missing. Going on,
+// rolling back, cancelling and recovering are the same code.
 class Group {
 public:
   Group(GroupId id, GroupConfig config, Roster& roster);
 
   void configure(const GroupConfig& config);
 
-  // One fact about this group, its jobs, or a node that they are on, and what follows from it.
-  void step(Instant now, const Event& event, Actions& out);
+  // One fact about this group, its jobs, or a node that they are on.
+  void take(Instant now, const Event& event, Actions& out);
   void timerFired(Instant now, const Timer& timer, Actions& out);
   void orderFinished(Instant now, const Order& order, OperationId id, const Outcome& outcome,
                      Actions& out);
   void orderOverdue(Instant now, const Order& order, Actions& out);
-  // Something outside the group that may free a waiter: a device of it, the grace of a recovery.
-  void reconsider(Instant now, Actions& out);
+  // Something outside the group may free a waiter: a device of it, the grace of a recovery.
+  void reconsider() { changed_ = true; }
+  // What follows from all that was told since the last call.
+  void derive(Instant now, Actions& out);
   // A node that the job names has reported, or a verdict about it was given.
   void nodeAnswered(Job& job);
 
@@ -144,7 +146,6 @@ private:
   void joinReported(Participant&);
 
   // plan.cpp: which switches are due
-  void derive(Step&);
   void planRescues(Step&);
   void planRescue(Step&, Job&);
   static bool loses(const Job&, const Job& against);

@@ -8,7 +8,8 @@
 
 namespace ts {
 
-void Group::derive(Step& s) {
+void Group::derive(Instant now, Actions& out) {
+  Step s{now, out};
   if (std::exchange(changed_, false)) readmitAll();
   admitLate(s);
   do {

@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "core/describe.h"
 
@@ -109,7 +110,10 @@ std::string Story::run(const std::string& line) {
   long time = 0;
   in >> at >> time;
   now_ = Instant{ms(time)};
-  act(words(in));
+  Words w = words(in);
+  goesOn_ = w.has("&");
+  std::erase(w.plain, "&");
+  act(w);
   return text_;
 }
 
@@ -123,6 +127,7 @@ void Story::configure(const Words& w) {
     config_.recovering = w.has("recovering");
     config_.generation = std::uint32_t(w.number("generation", 1));
     cluster_.reset();
+    batch_.clear();
     return;
   }
   if (w.verb != "group") fail("expected `cluster`, `group` or `at`: " + w.verb);
@@ -299,8 +304,10 @@ Outcome Story::outcome(const Words& w, const Open& open) {
 }
 
 void Story::send(const Event& event) {
+  batch_.push_back(event);
+  if (goesOn_) return;
   Actions out;
-  cluster().step(now_, event, out);
+  cluster().step(now_, std::exchange(batch_, {}), out);
   for (const Action& a : out) {
     note(a);
     text_ += tell(a) + "\n";

@@ -20,19 +20,22 @@ public:
   std::string group(GroupId id) const override;
 };
 
-// One command a line:
+// One command a line; one that ends in `&` happens in the same step as the next.
 //
+// clang-format off
 //   cluster recovering generation=2
 //   group 1 policy=priority hold-limit=500 ...       times in milliseconds
-//   at 0 node n0 devices=2                           joins and reports; `joins`, `reports` for the
-//   parts at 0 job A group=1 gang=2 priority=3 keep nodes=n0,n1 at 0 join A n0:0,1 process=7
-//   participant A1, then A2, ... at 0 member A n0:0 resident bytes=10             member 11, then
-//   12, ...; B's are 21, 22, ... at 5 acquire A1 [try] [ticket=N] | cancel A1 | yield A1
-//   [epoch=1.2] | in-slice A1 epoch=1.2 at 5 ok save n0 A | refuse prepare n1 A
-//   cause=no-host-memory | fail save n0 A [lasting] [cause=...] at 5 gone save n0 A | late quiesce
-//   n1 A | ok all at 5 left A1 [died] | died 11 | cleared 11 | ended A | seen 11 faulted at 5
-//   suspect n0 | dead n0 | drain n0 | undrain n0 | pause 1 | resume 1 | evict A [kill] | clear A at
-//   5 pass                                        time only
+//   at 0 node n0 devices=2                           joins and reports; `joins`, `reports` for the parts
+//   at 0 job A group=1 gang=2 priority=3 keep nodes=n0,n1
+//   at 0 join A n0:0,1 process=7                     participant A1, then A2, ...
+//   at 0 member A n0:0 resident bytes=10             member 11, then 12, ...; B's are 21, 22, ...
+//   at 5 acquire A1 [try] [ticket=N] | cancel A1 | yield A1 [epoch=1.2] | in-slice A1 epoch=1.2
+//   at 5 ok save n0 A | refuse prepare n1 A cause=no-host-memory | fail save n0 A [lasting] [cause=...]
+//   at 5 gone save n0 A | late quiesce n1 A | ok all
+//   at 5 left A1 [died] | died 11 | cleared 11 | ended A | seen 11 faulted
+//   at 5 suspect n0 | dead n0 | drain n0 | undrain n0 | pause 1 | resume 1 | evict A [kill] | clear A
+//   at 5 pass                                        time only
+// clang-format on
 class Story {
 public:
   // Executes one command and returns the actions that it caused, one a line.
@@ -91,6 +94,8 @@ private:
   std::map<JobId, int> joined_, members_;
   std::map<JobId, Epoch> epochs_;
   std::vector<Open> open_;
+  std::vector<Event> batch_;  // of the lines that go on
+  bool goesOn_ = false;
   std::uint64_t participants_ = 0, requests_ = 0;
   std::string text_;
 };

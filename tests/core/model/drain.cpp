@@ -27,6 +27,7 @@ auto idsOf(const Map& map, Chosen chosen) {
 
 void World::drain() {
   draining_ = true;
+  hear();
   mendAll();
   settle();
   noWaiterIsLeft("a waiter is forgotten: ");

@@ -14,6 +14,8 @@ void World::make(const Move& m) {
   if (due && *due <= now_) send(TimePassed{}, "pass");
   unsigned what = m.what % 100;
   if (duel_ && what >= 87 && m.how % 8) what = 50;
+  bool joins = what >= 23 && what < 76;  // yields and answers may come in one step
+  if (!joins) hear();
   if (what < 20) return acquire(m.whom, m.how % 12 == 0);
   if (what < 23) return cancel(m.whom);
   if (what < 38) return yield(m.whom, m.how);
@@ -76,7 +78,8 @@ void World::yield(unsigned whom, unsigned how) {
       pick(people_, whom, [&](const Person& x) { return x.stand == Stand::In && up(x.node); });
   if (!p) return;
   p->stand = Stand::Out;
-  send(Yielded{p->id, p->epoch}, "yield " + p->name + " epoch=" + ts::text(p->epoch));
+  send(Yielded{p->id, p->epoch}, "yield " + p->name + " epoch=" + ts::text(p->epoch),
+       how / 7 % 3 == 1);
 }
 
 bool World::switching(JobId job) const {
@@ -117,6 +120,7 @@ void World::finish(std::size_t index, Outcome::Code code, unsigned how) {
   open_.erase(open_.begin() + std::ptrdiff_t(index));
   Outcome o = apply(order, code, how);
   countFailure(order, code, o);
+  if (order.verb == "prepare" && !o.ok()) refused_.insert({order.node, order.job});
   std::string line = std::string(code == Outcome::Code::Ok        ? "ok"
                                  : code == Outcome::Code::Refused ? "refuse"
                                  : code == Outcome::Code::Failed  ? "fail"
@@ -127,7 +131,7 @@ void World::finish(std::size_t index, Outcome::Code code, unsigned how) {
   if (o.lasting) line += " lasting";
   for (const MemberFact& f : o.members) line += " " + text(f.member) + "=" + ts::text(f.residency);
   JobId job = order.job;
-  send(OrderFinished{order.id, o}, line);
+  send(OrderFinished{order.id, o}, line, how / 7 % 3 == 1);
   if (order.verb == "grant" && code == Outcome::Code::Ok) touchDevices(job, order.node, how);
   if (order.verb == "kill" && code == Outcome::Code::Ok) killOn(job, order.node);
 }

@@ -1,6 +1,7 @@
 #include "world.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/describe.h"
 #include "story.h"
@@ -123,18 +124,26 @@ void World::addThing(JobId job, const Devices& devices, Residency residency) {
        "member " + text(job) + " " + where + " " + ts::text(residency) + " bytes=10");
 }
 
-void World::send(const Event& event, const std::string& line) {
-  story_.push_back("at " + ms(now_.time_since_epoch()) + " " + line);
+void World::send(const Event& event, const std::string& line, bool goesOn) {
+  story_.push_back("at " + ms(now_.time_since_epoch()) + " " + line + (goesOn ? " &" : ""));
   ++counts_["event " + line.substr(0, line.find(' '))];
+  batch_.push_back(event);
+  if (goesOn) return;
   Actions out;
-  cluster_->step(now_, event, out);
+  cluster_->step(now_, std::exchange(batch_, {}), out);
   for (const Action& a : out) {
     if (recording_) actions_ += describe(a) + "\n";
     std::visit([&](const auto& x) { check(x); }, a);
     obey(a);
   }
   if (recording_) actions_ += "--\n";
+  refused_.clear();
   checkStep();
+}
+
+// Ends a step that would go on.
+void World::hear() {
+  if (!batch_.empty()) send(TimePassed{}, "pass");
 }
 
 template <typename A>

@@ -107,7 +107,9 @@ private:
   JobId addJob(GroupId group);
   void addPerson(JobId job, const Devices& devices, ProcessId process);
   void addThing(JobId job, const Devices& devices, Residency residency);
-  void send(const Event& event, const std::string& line);
+  // One that goes on happens in the same step as the next.
+  void send(const Event& event, const std::string& line, bool goesOn = false);
+  void hear();
   void obey(const Action& action);
   template <typename A>
   void open(const A& a, const char* verb);
@@ -199,10 +201,12 @@ private:
   std::map<ParticipantId, Person> people_;
   std::map<MemberId, Thing> things_;
   std::vector<Open> open_;
+  std::vector<Event> batch_;                  // told and not yet heard
   std::map<RequestId, ParticipantId> asked_;  // requests without an answer
   std::set<RequestId> promised_;              // in a grant order already
   std::map<Device, Hold> holds_;
   std::map<std::pair<NodeId, JobId>, Room> rooms_;
+  std::set<std::pair<NodeId, JobId>> refused_;  // bookings, in the step that is told
   std::set<GroupId> paused_;
   Epoch last_;
   std::uint64_t requests_ = 0, participants_ = 0, jobCount_ = 0;
