@@ -113,8 +113,7 @@ kj::Promise<void> NodeSession::cancel(CancelContext context) {
 kj::Promise<void> NodeSession::yield(YieldContext context) {
   alive();
   auto params = context.getParams();
-  if (auto* participant = shell_.directory().findParticipant(node_, params.getParticipant()))
-    shell_.feed(Yielded{participant->id, fromWire(params.getEpoch())});
+  shell_.yielded(node_, params.getParticipant(), fromWire(params.getEpoch()));
   return kj::READY_NOW;
 }
 

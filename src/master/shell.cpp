@@ -67,6 +67,7 @@ void Shell::begin(Generation generation, bool recovering) {
   orders_.clear();
   meters_.begun();
   pending_.clear();
+  soon_.clear();
   directory_ = Directory();
   generation_ = generation;
   cluster_ = Cluster(ClusterConfig{.generation = generation.number,
@@ -82,9 +83,27 @@ void Shell::feed(Event event) {
     pending_.push_back(std::move(event));
     return;
   }
+  hear();
+  take({std::move(event)});
+}
+
+void Shell::feedSoon(Event event) {
+  if (stopped_) return;
+  soon_.push_back(std::move(event));
+  if (soon_.size() > 1) return;
+  hearing_ = kj::evalLast([this] { hear(); }).eagerlyEvaluate(nullptr);
+}
+
+void Shell::hear() {
+  if (stepping_ || soon_.empty()) return;
+  take(std::exchange(soon_, {}));
+}
+
+void Shell::take(std::vector<Event> events) {
+  if (stopped_) return;
   stepping_ = true;
   KJ_DEFER(stepping_ = false);
-  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { stepAll(std::move(event)); })) {
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { stepAll(std::move(events)); })) {
     stopped_ = true;
     broken_.fulfiller->reject(kj::cp(*e));
     kj::throwFatalException(kj::mv(*e));
@@ -92,12 +111,12 @@ void Shell::feed(Event event) {
   if (auto wake = cluster_.nextWake()) alarm_.noLaterThan(*wake);
 }
 
-void Shell::stepAll(Event event) {
-  step(event);
+void Shell::stepAll(std::vector<Event> events) {
+  step(events);
   while (!pending_.empty()) {
-    Event next = std::move(pending_.front());
+    const Event next = std::move(pending_.front());
     pending_.pop_front();
-    step(next);
+    step({&next, 1});
   }
 }
 
@@ -116,11 +135,11 @@ void Shell::tellNodes() {
   }
 }
 
-void Shell::step(const Event& event) {
+void Shell::step(std::span<const Event> events) {
   if (directory_.hasUntold()) tellNodes();
-  events_.happened(event);
+  for (const Event& event : events) events_.happened(event);
   out_.clear();
-  cluster_.step(now(), event, out_);
+  cluster_.step(now(), events, out_);
   for (Action& action : out_) {
     meters_.ordered(action);
     events_.ordered(action);
@@ -189,7 +208,12 @@ void Shell::orderEnded(const NodeOrder& order, OperationId operation, Outcome ou
   events_.ended(verbOf(order), node.id, jobOf(order), operation, outcome, took);
   if (auto* job = directory_.find(jobOf(order))) adopt(directory_, node, *job, outcome.members);
   if (auto* grant = std::get_if<Grant>(&order); grant != nullptr && outcome.ok()) answer(*grant);
-  feed(OrderFinished{operation, std::move(outcome)});
+  feedSoon(OrderFinished{operation, std::move(outcome)});
+}
+
+void Shell::yielded(NodeRecord& node, std::uint64_t participant, const Epoch& epoch) {
+  auto* record = directory_.findParticipant(node, participant);
+  if (record != nullptr) feedSoon(Yielded{record->id, epoch});
 }
 
 void Shell::answer(const Grant& grant) {

@@ -4,7 +4,9 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "config/config.h"
 #include "core/cluster.h"
@@ -36,11 +38,21 @@ public:
 
   // May be called from within an obeyed action: what happens then is fed after it.
   void feed(Event event);
+  // A yield that the node reports. Heard together with whatever else comes in the same turn of the
+  // loop: of N nodes that answer at the same time the core takes one look, not N.
+  void yielded(NodeRecord& node, std::uint64_t participant, const Epoch& epoch);
 
-  Directory& directory() { return directory_; }
+  // Whoever looks sees what follows from all that was told.
+  Directory& directory() {
+    hear();
+    return directory_;
+  }
   OrderBook& orders() { return orders_; }
   EventLog& events() { return events_; }
-  const Cluster& cluster() const { return cluster_; }
+  const Cluster& cluster() {
+    hear();
+    return cluster_;
+  }
   const MasterConfig& config() const { return config_; }
   Instant now() const { return monotonicNow(); }
 
@@ -66,8 +78,11 @@ public:
   void endedOn(NodeRecord& node, JobRecord& job);
 
 private:
-  void stepAll(Event event);
-  void step(const Event& event);
+  void feedSoon(Event event);
+  void hear();
+  void take(std::vector<Event> events);
+  void stepAll(std::vector<Event> events);
+  void step(std::span<const Event> events);
   void tellNodes();
   void obey(Action& action);
   void obey(Refuse& refusal);
@@ -91,6 +106,8 @@ private:
   Cluster cluster_;
   Generation generation_;
   std::optional<Notice> joinRefusal_;
+  std::vector<Event> soon_;  // heard at the end of this turn of the loop, or before any other
+  kj::Promise<void> hearing_ = kj::READY_NOW;
   std::deque<Event> pending_;
   bool stepping_ = false;
   bool stopped_ = false;
