@@ -22,7 +22,7 @@ struct Prepare {  // book host room for `outgoing`, check the driver, `incoming`
   std::vector<MemberId> outgoing;
   std::vector<MemberId> incoming;
 };
-struct DropBooking {  // abort, or past the commit point
+struct DropBooking {  // of a switch that ends without a grant
   OperationId operation;
   NodeId node;
   JobId job;

@@ -143,6 +143,7 @@ void Group::restoreFinished(Step& s, Job& job, const Order& order, const Outcome
   // "I stays saved, its acquire is refused with need, free and holders, the next waiter is tried"
   remember(job, o);
   backOff(s, job, ++job.refusals, true);
+  dropCommitted(s, job);
   if (job.queued && !job.rescue)
     refuseAll(s, job, {Obstacle::Kind::Refuse, job.cause, {}, o.detail});
 }

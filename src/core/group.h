@@ -174,8 +174,9 @@ private:
   bool quiesce(Step&, Job&);
   void saveOff(Step&, Job& out, Job& incoming, const std::vector<DeviceState*>& wanted);
   void restoreReady(Step&, Job&);
-  void commit(Step&, Job&);
+  void commit(Step&, Job&, Purpose);
   void dropBookings(Step&, Job&);
+  void dropCommitted(Step&, Job&);
   void dropBooking(Step&, Job&, NodeId);
   void finishUngranted(Step&, Job&);
   void finishSwitch(Step&, Job&);

@@ -99,6 +99,7 @@ bool Group::frontEverywhere(const Job& job) const {
 bool Group::planTurn(Step& s, Job& job) {
   std::vector<Job*> outs = others(job, job.on);
   Obstacle o = obstacle(job, outs, s.now);
+  if (o.kind != Obstacle::Kind::None) dropCommitted(s, job);
   switch (o.kind) {
     case Obstacle::Kind::None:
       return advance(s, job, outs, Purpose::Turn);

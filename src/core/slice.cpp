@@ -74,7 +74,10 @@ void Group::giveGrant(Step& s, Job& job, NodeId node, std::vector<RequestId> req
   Order order;
   order.epoch = job.slice->epoch;
   order.requests = requests;
-  ++job.onNode[node].grants;
+  OnNode& here = job.onNode[node];
+  ++here.grants;
+  // The node drops with its grant what it holds for the job: no order for that alone.
+  if (here.booking == OnNode::Booking::Held) here.booking = OnNode::Booking::None;
   give(s, OrderKind::Grant,
        Grant{{},
              node,

@@ -49,7 +49,7 @@ bool Group::advance(Step& s, Job& incoming, const std::vector<Job*>& outs, Purpo
     if (!still) return false;  // barrier 1: "a member is saved only when no member of its job runs"
     for (Job* out : outs) saveOff(s, *out, incoming, wanted);
   } else {
-    commit(s, incoming);  // commit point: "all of O that must go is saved"
+    commit(s, incoming, purpose);  // commit point: "all of O that must go is saved"
   }
   restoreReady(s, incoming);
   if (!load.outgoing.empty() || incoming.hasSaved() || incoming.moving()) return false;
@@ -148,15 +148,21 @@ void Group::restoreReady(Step& s, Job& job) {
   touch(job);
 }
 
-void Group::commit(Step& s, Job& job) {
+void Group::commit(Step& s, Job& job, Purpose purpose) {
   if (!job.move || job.move->committed) return;
   job.move->committed = true;
   for (auto& [id, m] : job.members) m.early = false;
-  dropBookings(s, job);
+  // A turn's are dropped by its grant, without an order for that alone.
+  if (purpose != Purpose::Turn) dropBookings(s, job);
 }
 
 void Group::dropBookings(Step& s, Job& job) {
   for (auto& [node, here] : job.onNode) dropBooking(s, job, node);
+}
+
+// A turn past its commit point that does not go on to its grant keeps no room from others.
+void Group::dropCommitted(Step& s, Job& job) {
+  if (job.move && job.move->committed) dropBookings(s, job);
 }
 
 void Group::dropBooking(Step& s, Job& job, NodeId node) {

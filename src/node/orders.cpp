@@ -240,10 +240,10 @@ Outcome Orders::deviceTaken(const GrantOrder& order) const {
 }
 
 kj::Promise<Outcome> Orders::grant(const GrantOrder& order) {
+  parts_.bookings.drop(order.job);  // whatever becomes of it: the master counts on that
   auto taken = deviceTaken(order);
   if (!taken.ok()) return taken;
   parts_.registry.setGrant(order.job, {order.epoch, order.devices});
-  parts_.bookings.drop(order.job);
   return parts_.mover.release(order.job).then([this, order](Outcome outcome) {
     // What cannot be unlocked is not entered: the master says what becomes of the job.
     if (!outcome.ok()) return outcome;

@@ -38,6 +38,9 @@ void World::drain() {
     settle();
   }
   noWaiterIsLeft("a waiter is forgotten in the end: ");
+  for (const auto& [where, room] : rooms_) {
+    if (room.held) throw Broken("room is booked in the end, for " + text(where.second));
+  }
   everyJobWasGranted();
 }
 

@@ -176,6 +176,8 @@ void World::obey(const Action& action) {
     job.wasGranted = true;
     job.epoch = a->epoch;
     last_ = std::max(last_, a->epoch);
+    auto room = rooms_.find({a->node, a->job});
+    if (room != rooms_.end() && room->second.held) rooms_.erase(room);  // dropped with the grant
     open(*a, "grant");
   } else if (const auto* a = std::get_if<EndSlice>(&action)) {
     for (auto& [device, hold] : holds_) {
