@@ -387,6 +387,23 @@ TEST_CASE("dropping the handle ends the events", "[master]") {
   CHECK(seen.lines.size() == 1);
 }
 
+TEST_CASE("FF-E9: so many follow the events, and the next is told so", "[master]") {
+  Loop loop;
+  Store store(":memory:");
+  Workers workers;
+  History history(store, workers);
+  Sink::Seen seen;
+  std::vector<kj::Own<wire::OperatorSession::Handle::Server>> handles;
+  for (int i = 0; i < 256; ++i)
+    handles.push_back(history.follow(0, kj::heap<Sink>(seen), nullptr));
+  CHECK_THROWS_WITH(history.follow(0, kj::heap<Sink>(seen), nullptr),
+                    Catch::Contains("256 readers follow the events already"));
+  handles.pop_back();
+  handles.push_back(history.follow(0, kj::heap<Sink>(seen), nullptr));
+  history.add("one");
+  loop.pumpUntil([&] { return seen.with("one") == 256; });
+}
+
 TEST_CASE("the dashboard's JSON names what the master knows", "[master]") {
   Desk desk;
   desk.node.join("rl", "A", 1);

@@ -1,5 +1,6 @@
 #include "reactor/seqpacket.h"
 
+#include <sys/stat.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -136,6 +137,18 @@ TEST_CASE("a full backlog answers a connect at once", "[reactor]") {
   CHECK(error == EAGAIN);
   kj::AutoCloseFd patient;
   CHECK(connectSeqpacket(path, patient, std::chrono::milliseconds(1)) == EAGAIN);
+}
+
+TEST_CASE("FF-F1: a socket has the mode that was asked for, whatever the umask", "[reactor]") {
+  test::TempDir dir;
+  mode_t asked = GENERATE(0666, 0600), mask = GENERATE(0, 022, 0777);
+  mode_t before = ::umask(mask);
+  kj::AutoCloseFd fd = listenSeqpacket(dir / "s", asked);
+  mode_t after = ::umask(before);
+  CHECK(after == mask);
+  struct stat info {};
+  REQUIRE(::stat((dir / "s").c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == asked);
 }
 
 TEST_CASE("a stale socket file is replaced, a live one and a plain file are not", "[reactor]") {
