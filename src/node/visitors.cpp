@@ -64,7 +64,10 @@ kj::Promise<void> Visitors::endOverstayed() {
   for (auto [id, due] : greeting_) {
     if (due <= timer_.now()) late.push_back(id);
   }
-  for (auto id : late) overstayed_(id);
+  for (auto id : late) {
+    greeting_.erase(id);
+    overstayed_(id);
+  }
   ending_ = false;
   watching_ = !greeting_.empty();
   if (!watching_) return kj::READY_NOW;
