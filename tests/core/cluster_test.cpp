@@ -153,7 +153,7 @@ TEST_CASE("facts about strangers and orders long forgotten change nothing", "[co
 }
 
 // Its node tells the acquire before the report is over: the call is waited for, not forgotten.
-TEST_CASE("FF-E11: who asks while its node still reports goes on waiting", "[core]") {
+TEST_CASE("who asks while its node still reports goes on waiting", "[core]") {
   TwoJobs t;
   t.acquire(1);
   t.send(NodeJoined{n0, {{n0, 0}, {n0, 1}}});

@@ -230,7 +230,7 @@ TEST_CASE("an evicted job's waiters are refused", "[master]") {
   CHECK(desk.node.refusals[0].holder.empty());  // not itself
 }
 
-TEST_CASE("users see and touch their own jobs only", "[master]") {
+TEST_CASE("FF-F1: users see and touch their own jobs only", "[master]") {
   Desk desk;
   desk.node.join("rl", "mine", 1, {0}, 4001);
   desk.node.join("rl", "theirs", 2, {0}, 4002);
@@ -310,7 +310,7 @@ TEST_CASE("events of an earlier master come from the store", "[master]") {
   CHECK(seen.lines.front().find("long-ago") != std::string::npos);
 }
 
-TEST_CASE("users follow the events of their own jobs only", "[master]") {
+TEST_CASE("FF-F1: users follow the events of their own jobs only", "[master]") {
   Desk desk;
   Sink::Seen seen;
   auto call = desk.as(4001).eventsRequest();
@@ -322,7 +322,7 @@ TEST_CASE("users follow the events of their own jobs only", "[master]") {
   CHECK(seen.with("job=mine") == 1);
 }
 
-TEST_CASE("a reader that is too far behind is dropped with a last line", "[master]") {
+TEST_CASE("FF-E9: a reader that is too far behind is dropped with a last line", "[master]") {
   Loop loop;
   Store store(":memory:");
   Workers workers;
