@@ -38,7 +38,7 @@ class Turns(unittest.TestCase):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             first = a.acquire()
-            self.assertEqual((first["restored"], first["bytes"]), (0, 0))
+            self.assertEqual((first["restored"], first["moved"]), (0, 0))
             a.take_memory(BIG, 1)
             c.queue(b)
             since = time.monotonic()
@@ -46,13 +46,13 @@ class Turns(unittest.TestCase):
             least = (time.monotonic() - since) * 1e6
             a.ask("yield")
             second = b.hear_grant()
-            self.assertEqual((second["restored"], second["bytes"]), (0, BIG))
+            self.assertEqual((second["restored"], second["moved"]), (0, BIG))
             self.assertGreaterEqual(second["waited"], least)
             b.take_memory(BIG, 2)
             c.queue(a)
             b.ask("yield")
             third = a.hear_grant()
-            self.assertEqual((third["restored"], third["bytes"]), (1, 2 * BIG))
+            self.assertEqual((third["restored"], third["moved"]), (1, 2 * BIG))
             epochs = [grant["epoch"] for grant in (first, second, third)]
             self.assertEqual(epochs, sorted(set(epochs)))
 
