@@ -36,7 +36,8 @@ void checkPath(TableReader& table, std::string_view key, const std::string& path
 }
 
 void checkNotZero(TableReader& table, std::string_view key, std::uint32_t count) {
-  if (count == 0) table.fail(key, std::string(key) + " is 0: nobody could connect; write 1 or more");
+  if (count == 0)
+    table.fail(key, std::string(key) + " is 0: nobody could connect; write 1 or more");
 }
 
 void readGroup(TableReader& table, GroupSection& group) {

@@ -45,9 +45,9 @@ struct MasterConfig {
   std::string auth = "munge";     // munge | none
   bool authNoneAnywhere = false;  // allow "none" beyond loopback
   std::string logLevel = "info";
-  std::vector<uid_t> operators;  // besides root
+  std::vector<uid_t> operators;         // besides root
   std::uint32_t sessionsPerUser = 256;  // of tsctl and its kind at once
-  bool anyGroup = true;          // a group that is not configured exists on demand
+  bool anyGroup = true;                 // a group that is not configured exists on demand
   microseconds heartbeat = std::chrono::seconds(2);
   microseconds suspectAfter = std::chrono::seconds(10);
   microseconds deadAfter{0};  // 0: only by verdict
@@ -63,8 +63,8 @@ struct NodeConfig {
   std::string socket = "/run/timeslice/node.sock";
   std::uint32_t connectionsPerUser = 1024;  // to the socket; and a quarter of all descriptors
   microseconds helloDeadline = std::chrono::seconds(10);  // for a connection to say who it is
-  std::string stateDir = "/run/timeslice/state";  // tmpfs: intents and outcomes of orders
-  std::string http = "";                          // metrics; "": none
+  std::string stateDir = "/run/timeslice/state";          // tmpfs: intents and outcomes of orders
+  std::string http = "";                                  // metrics; "": none
   std::string auth = "munge";
   std::string masterUser = "timeslice";  // whose MUNGE credential the master must have
   std::string logLevel = "info";

@@ -1,4 +1,5 @@
-// What a node daemon may do beyond any user: the one list of its capabilities, and how it keeps to it.
+// What a node daemon may do beyond any user: the one list of its capabilities, and how it keeps to
+// it.
 #pragma once
 
 #include <array>

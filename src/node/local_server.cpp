@@ -239,9 +239,8 @@ bool LocalServer::acceptInto() {
   auto look = peerOf(accepted_);
   auto fd = kj::mv(accepted_);
   if (!look.peer) {
-    complain(strangers_, Line("local-peer-refused")
-                             .add("pid", std::int64_t(look.pid))
-                             .add("why", look.why));
+    complain(strangers_,
+             Line("local-peer-refused").add("pid", std::int64_t(look.pid)).add("why", look.why));
     return true;
   }
   welcome(kj::mv(fd), std::move(*look.peer));

@@ -45,12 +45,14 @@ void raiseDescriptorLimit() {
 // It runs all the same: turns alone need none of them.
 void tellMissing(Log& log) {
   std::string names;
-  for (const auto& c : missingCapabilities()) names += (names.empty() ? "" : " ") + std::string(c.name);
+  for (const auto& c : missingCapabilities())
+    names += (names.empty() ? "" : " ") + std::string(c.name);
   if (names.empty()) return;
   log.warning(Line("no-capability")
                   .add("missing", names)
-                  .add("why", "jobs of other users may not be moved or ended; start tsnoded as "
-                              "root, see tsctl doctor"));
+                  .add("why",
+                       "jobs of other users may not be moved or ended; start tsnoded as "
+                       "root, see tsctl doctor"));
 }
 
 std::unique_ptr<Inventory> openInventory(const NodeConfig& config, const std::string& name) {

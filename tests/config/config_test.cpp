@@ -95,8 +95,7 @@ TEST_CASE("an empty file is a file with defaults", "[config]") {
   CHECK(loadNodeConfig(file.path).ok());
 }
 
-TEST_CASE("FF-I2: an unknown key is named with its place and the nearest known one",
-          "[config]") {
+TEST_CASE("FF-I2: an unknown key is named with its place and the nearest known one", "[config]") {
   CHECK(masterErrors("http = \"\"\n\n  hartbeat = \"2 s\"\n") ==
         "x.toml:3:3: unknown key \"hartbeat\"; did you mean \"heartbeat\"?\n");
   CHECK_THAT(masterErrors("[defaults]\nholdlimit = \"2 s\"\n"),
@@ -188,8 +187,7 @@ TEST_CASE("FF-I2: a duplicate and a syntax error know their place", "[config]") 
   CHECK_THAT(masterErrors("listen = [\n"), Contains("see https://toml.io"));
 }
 
-TEST_CASE("FF-I2: a file that is missing and one that cannot be read are told apart",
-          "[config]") {
+TEST_CASE("FF-I2: a file that is missing and one that cannot be read are told apart", "[config]") {
   test::TempDir dir;
   auto missing = loadMasterConfig(dir / "none.toml");
   REQUIRE(missing.errors.size() == 1);

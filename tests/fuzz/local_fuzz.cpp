@@ -4,17 +4,17 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "node/claim.h"
 #include "node/message_check.h"
-#include "node/words.h"
 
 using namespace ts::node;
 
 namespace {
 
-const NamedDevices& devices() {
-  static const NamedDevices two{{.index = 0, .uuid = "GPU-fuzz-0"}, {.index = 1, .uuid = "GPU-fuzz-1"}};
+const std::vector<NamedDevice>& devices() {
+  static const std::vector<NamedDevice> two{{0, "GPU-fuzz-0", ""}, {1, "GPU-fuzz-1", ""}};
   return two;
 }
 

@@ -112,9 +112,8 @@ TEST_CASE("FF-E1: a user has so many sessions, and is told of it", "[master]") {
   MasterHouse house(MasterConfig{.sessionsPerUser = 2});
   auto address = house.master->listeners.unixSocket(dir / "master.sock");
   std::optional<Operator> a(std::in_place, house, address), b(std::in_place, house, address);
-  CHECK_THROWS_WITH(Operator(house, address),
-                    Catch::Contains("has 2 sessions at the master") &&
-                        Catch::Contains("sessions_per_user"));
+  CHECK_THROWS_WITH(Operator(house, address), Catch::Contains("has 2 sessions at the master") &&
+                                                  Catch::Contains("sessions_per_user"));
   a.reset();
   house.until([&] { return connections(house) == 1; });
   Operator c(house, address);

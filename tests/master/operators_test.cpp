@@ -394,8 +394,7 @@ TEST_CASE("FF-E9: so many follow the events, and the next is told so", "[master]
   History history(store, workers);
   Sink::Seen seen;
   std::vector<kj::Own<wire::OperatorSession::Handle::Server>> handles;
-  for (int i = 0; i < 256; ++i)
-    handles.push_back(history.follow(0, kj::heap<Sink>(seen), nullptr));
+  for (int i = 0; i < 256; ++i) handles.push_back(history.follow(0, kj::heap<Sink>(seen), nullptr));
   CHECK_THROWS_WITH(history.follow(0, kj::heap<Sink>(seen), nullptr),
                     Catch::Contains("256 readers follow the events already"));
   handles.pop_back();

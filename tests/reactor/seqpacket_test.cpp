@@ -1,13 +1,13 @@
 #include "reactor/seqpacket.h"
 
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -152,8 +152,7 @@ bool forbidChmod() {
     return {{BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)}};
   };
-  std::vector<sock_filter> program{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (unsigned number : {unsigned(SYS_chmod), unsigned(SYS_fchmod), unsigned(SYS_fchmodat)}) {
     for (auto step : refuse(number)) program.push_back(step);
   }
