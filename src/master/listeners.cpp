@@ -97,6 +97,7 @@ public:
     if (reader != nullptr) reader->readOnlyWhileRead(true);
     peer.entered = [this, ending = ending_, reader](Role role) {
       if (ending->gone) return;
+      ending->proven = true;
       ending->greeted->fulfill();
       owner_.waitsNoMore(*this);
       // A node asks as well as it is asked.
@@ -111,8 +112,7 @@ public:
     --owner_.connections_;
     ending_->gone = true;
     owner_.waitsNoMore(*this);
-    if (!ending_->why.empty())
-      owner_.house_.log.info(Line("hang-up").add("address", address_).add("why", ending_->why));
+    tellWhy();
   }
   KJ_DISALLOW_COPY(Connection);
 
@@ -129,12 +129,20 @@ private:
     kj::Own<kj::PromiseFulfiller<void>> fulfiller;
     kj::Own<kj::PromiseFulfiller<void>> greeted;
     std::string why;
+    bool proven = false;
     bool gone = false;
     void end(std::string reason) {
       if (why.empty()) why = std::move(reason);
       fulfiller->fulfill();
     }
   };
+
+  void tellWhy() {
+    if (ending_->why.empty()) return;
+    Line line("hang-up");
+    line.add("address", address_).add("why", ending_->why);
+    if (ending_->proven || owner_.house_.hangUps.admits(line)) owner_.house_.log.info(line);
+  }
 
   // The timer is gone once the peer has proved itself: a stale one would wake the loop.
   kj::Promise<void> overstayed() {
@@ -251,7 +259,9 @@ void Listeners::waitsNoMore(Connection& connection) {
 // One connection, or one listener, never all.
 void Listeners::taskFailed(kj::Exception&& exception) {
   if (exception.getType() == kj::Exception::Type::DISCONNECTED) return;
-  house_.log.warning(Line("connection-failed").add("why", sentenceOf(exception)));
+  Line line("connection-failed");
+  line.add("why", sentenceOf(exception));
+  if (house_.hangUps.admits(line)) house_.log.warning(line);
 }
 
 }  // namespace ts

@@ -273,15 +273,8 @@ void LocalServer::overstayed(ConnectionId id) {
   connection->end();
 }
 
-void LocalServer::complain(Complaint& about, Line line) {
-  auto now = port_.timer().now();
-  if (now < about.quietUntil) {
-    ++about.untold;
-    return;
-  }
-  about.quietUntil = now + 1 * kj::SECONDS;
-  if (about.untold > 0) line.add("untold", std::exchange(about.untold, 0));
-  log_.warning(line);
+void LocalServer::complain(Throttle& about, Line line) {
+  if (about.admits(line)) log_.warning(line);
 }
 
 void LocalServer::stopListening() {

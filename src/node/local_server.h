@@ -11,6 +11,7 @@
 
 #include "local/protocol.h"
 #include "log/log.h"
+#include "log/throttle.h"
 #include "node/message_check.h"
 #include "node/process.h"
 #include "node/visitors.h"
@@ -84,12 +85,6 @@ public:
   virtual void closed(Connection& connection) = 0;  // for whatever reason; it is gone afterwards
 };
 
-// A kind of line that anybody can bring about.
-struct Complaint {
-  kj::TimePoint quietUntil = kj::origin<kj::TimePoint>();
-  std::uint64_t untold = 0;
-};
-
 class LocalServer final : private kj::TaskSet::ErrorHandler {
 public:
   // `listener`: bound and listening. Descriptors may run out: then those who wait, wait, until a
@@ -114,8 +109,7 @@ private:
   void overstayed(ConnectionId id);
   void drop(ConnectionId id);
   void reap();
-  // What anybody can bring about is told once a second, with the number of those untold before.
-  void complain(Complaint& about, Line line);
+  void complain(Throttle& about, Line line);
 
   LibeventPort& port_;
   LocalHandler& handler_;
@@ -125,11 +119,11 @@ private:
   kj::AutoCloseFd accepted_;  // a connection of which nobody knows yet whose it is
   bool paused_ = false;       // no descriptors are left
   bool stopped_ = false;
-  Complaint pauses_;
-  Complaint nonsense_;
-  Complaint strangers_;
-  Complaint crowds_;
-  Complaint silences_;
+  Throttle pauses_;
+  Throttle nonsense_;
+  Throttle strangers_;
+  Throttle crowds_;
+  Throttle silences_;
   std::uint64_t lastId_ = 0;
   Visitors visitors_;
   std::map<ConnectionId, std::unique_ptr<Connection>> connections_;

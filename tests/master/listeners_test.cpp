@@ -107,6 +107,22 @@ TEST_CASE("FF-E1: a master without descriptors hears again when there are some",
   house.until([&] { return connections(house) == 1; });
 }
 
+TEST_CASE("FF-E1: a flood of strangers leaves a line, not a history of lines", "[master]") {
+  std::vector<std::string> lines;
+  std::optional<MasterHouse> house;
+  {
+    Descriptors few(64);
+    house.emplace();
+  }
+  house->log.tee([&](Level, const std::string& line) { lines.push_back(line); });
+  std::vector<Stream> idle;
+  for (int i = 0; i < 100; ++i) idle.push_back(connectTo(*house, house->address));
+  house->until([&] { return connections(*house) <= 16; });
+  auto told = std::ranges::count_if(lines, [](const auto& l) { return l.starts_with("hang-up"); });
+  CHECK(told >= 1);
+  CHECK(told < 100 - 16);
+}
+
 TEST_CASE("FF-E1: a user has so many sessions, and is told of it", "[master]") {
   TempDir dir;
   MasterHouse house(MasterConfig{.sessionsPerUser = 2});
