@@ -9,7 +9,7 @@ using namespace ts;
 
 namespace {
 
-struct House {
+struct Premises {
   test::Loop loop;
   MasterConfig config;
   Store store{":memory:"};
@@ -22,12 +22,15 @@ struct House {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static House house;
+  static Premises house;
   auto pipe = house.loop.io->newTwoWayPipe();
   Peer peer{.address = "fuzz:1", .hangUp = [](std::string) {}, .entered = [](Role) {}};
   auto link = kj::heap<Link>(kj::mv(pipe.ends[0]), Link::Side::Listener,
                              newEntrance(house.master.house, std::move(peer)));
-  auto sent = pipe.ends[1]->write(data, size).then([&] { pipe.ends[1]->shutdownWrite(); });
+  auto sent = pipe.ends[1]
+                  ->write(data, size)
+                  .then([&] { pipe.ends[1]->shutdownWrite(); })
+                  .eagerlyEvaluate([](kj::Exception&&) {});
   auto heard = pipe.ends[1]->readAllBytes().ignoreResult();
   auto over = kj::joinPromises(kj::arr(kj::mv(sent), kj::mv(heard)))
                   .exclusiveJoin(link->whenClosed())
