@@ -3,6 +3,7 @@
 
 #include "cli/master_commands.h"
 #include "cli/since.h"
+#include "cli/words.h"
 #include "wire/status_json.h"
 #include "wire/translate.h"
 
@@ -21,7 +22,7 @@ protected:
     auto line = context.getParams().getLine();
     std::string out =
         json_ ? textOf(toJson(line)) : showTime(line.getUnixUs()) + "  " + text(line.getText());
-    std::puts(out.c_str());
+    std::puts(visible(out).c_str());
     ++printed_;
     std::fflush(stdout);  // who follows wants it now
     return kj::READY_NOW;

@@ -14,12 +14,14 @@
 #include "cli/options.h"
 #include "cli/places.h"
 #include "cli/turn.h"
+#include "cli/words.h"
 #include "wire/status_json.h"
 
 namespace ts::cli {
 namespace {
 
-void print(const std::string& text) {
+void print(const std::string& answer) {
+  std::string text = visible(answer);
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
@@ -60,7 +62,8 @@ int obey(const Options& options) {
   return askMaster(options);
 }
 
-int fail(const Options& options, int exit, const std::string& sentence) {
+int fail(const Options& options, int exit, const std::string& cause) {
+  std::string sentence = visible(cause);
   std::fprintf(stderr, "tsctl: %s\n", sentence.c_str());
   // Who reads JSON gets an object in any case. Snapshot and restore have printed theirs.
   bool printed = options.command == "snapshot" || options.command == "restore";
@@ -74,7 +77,7 @@ int run(int argc, char** argv) {
   Parsed parsed = parseOptions({argv + 1, argv + argc});
   if (parsed.exit) {
     std::FILE* to = *parsed.exit == 0 ? stdout : stderr;
-    std::fputs(parsed.text.c_str(), to);
+    std::fputs(visible(parsed.text).c_str(), to);
     return *parsed.exit;
   }
   try {

@@ -59,7 +59,7 @@ void moveProcesses(const Places& places, const Options& options) {
     all.push_back(toJson(moved));
     std::string said = sentence(options, moved);
     if (!moved.ok()) failures += (failures.empty() ? "" : "\n") + said;
-    if (moved.ok() && !options.json) std::puts(said.c_str());
+    if (moved.ok() && !options.json) std::puts(visible(said).c_str());
     std::fflush(stdout);
   }
   if (options.json) std::puts(textOf(all, 2).c_str());

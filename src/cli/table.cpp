@@ -20,6 +20,7 @@ Table::Table(std::vector<std::string> headings) {
 
 void Table::row(std::vector<std::string> cells) {
   cells.resize(right_.size());
+  for (std::string& cell : cells) std::ranges::replace(cell, '\n', '?');  // a row is one line
   rows_.push_back(std::move(cells));
 }
 

@@ -12,4 +12,8 @@ std::string showDuration(std::uint64_t microseconds);         // "870 us", "12.3
 std::string counted(std::size_t n, const std::string& noun);  // "1 job", "2 jobs"
 std::string joined(const std::vector<std::string>& words, const std::string& between = ", ");
 
+// Text of others on a terminal: a control character but the end of a line is shown as '?', for some
+// terminals obey them.
+std::string visible(std::string utf8);
+
 }  // namespace ts::cli

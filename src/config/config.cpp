@@ -35,6 +35,11 @@ void checkPath(TableReader& table, std::string_view key, const std::string& path
   }
 }
 
+void checkNotZero(TableReader& table, std::string_view key, std::uint32_t count) {
+  if (count == 0)
+    table.fail(key, std::string(key) + " is 0: nobody could connect; write 1 or more");
+}
+
 void readGroup(TableReader& table, GroupSection& group) {
   table.choice("policy", group.policy, {"fifo", "priority"});
   table.duration("ageing", group.ageing, 1ms, kDay);
@@ -122,6 +127,8 @@ void readMaster(TableReader& table, ErrorList& errors, MasterConfig& config) {
   checkAuthNone(table, config);
   table.choice("log_level", config.logLevel, {"error", "warning", "info", "debug"});
   table.users("operators", config.operators);
+  table.count("sessions_per_user", config.sessionsPerUser, 1'000'000);
+  checkNotZero(table, "sessions_per_user", config.sessionsPerUser);
   table.flag("any_group", config.anyGroup);
   table.duration("heartbeat", config.heartbeat, 1ms, kDay);
   table.duration("suspect_after", config.suspectAfter, 1ms, kDay);
@@ -142,6 +149,9 @@ void readNode(TableReader& table, ErrorList&, NodeConfig& config) {
   checkAddress(table, "master", config.master, true);
   table.text("socket", config.socket);
   checkPath(table, "socket", config.socket, false);
+  table.count("connections_per_user", config.connectionsPerUser, 1'000'000);
+  checkNotZero(table, "connections_per_user", config.connectionsPerUser);
+  table.duration("hello_deadline", config.helloDeadline, 1ms, kDay);
   table.text("state_dir", config.stateDir);
   checkPath(table, "state_dir", config.stateDir, false);
   table.text("http", config.http);

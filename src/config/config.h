@@ -45,8 +45,9 @@ struct MasterConfig {
   std::string auth = "munge";     // munge | none
   bool authNoneAnywhere = false;  // allow "none" beyond loopback
   std::string logLevel = "info";
-  std::vector<uid_t> operators;  // besides root
-  bool anyGroup = true;          // a group that is not configured exists on demand
+  std::vector<uid_t> operators;         // besides root
+  std::uint32_t sessionsPerUser = 256;  // of tsctl and its kind at once
+  bool anyGroup = true;                 // a group that is not configured exists on demand
   microseconds heartbeat = std::chrono::seconds(2);
   microseconds suspectAfter = std::chrono::seconds(10);
   microseconds deadAfter{0};  // 0: only by verdict
@@ -60,8 +61,10 @@ struct NodeConfig {
   std::string name;                       // "": the host's name
   std::string master = "127.0.0.1:6830";  // "": alone, for tsctl snapshot and restore
   std::string socket = "/run/timeslice/node.sock";
-  std::string stateDir = "/run/timeslice/state";  // tmpfs: intents and outcomes of orders
-  std::string http = "";                          // metrics; "": none
+  std::uint32_t connectionsPerUser = 1024;  // to the socket; and a quarter of all descriptors
+  microseconds helloDeadline = std::chrono::seconds(10);  // for a connection to say who it is
+  std::string stateDir = "/run/timeslice/state";          // tmpfs: intents and outcomes of orders
+  std::string http = "";                                  // metrics; "": none
   std::string auth = "munge";
   std::string masterUser = "timeslice";  // whose MUNGE credential the master must have
   std::string logLevel = "info";

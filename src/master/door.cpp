@@ -52,8 +52,9 @@ private:
   }
 
   [[noreturn]] void refuse(Role role, const std::string& why) {
-    house_.log.warning(
-        Line("refused").add("role", describe(role)).add("address", peer_.address).add("why", why));
+    Line line("refused");
+    line.add("role", describe(role)).add("address", peer_.address).add("why", why);
+    if (house_.refusals.admits(line)) house_.log.warning(line);
     kj::throwFatalException(
         sentence("the master lets no such " + std::string(describe(role)) + " in: " + why));
   }

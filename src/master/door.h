@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "log/throttle.h"
 #include "master/operators.h"
 #include "master/reception.h"
 #include "wire/auth.h"
@@ -28,6 +29,8 @@ struct House {
   Reception& reception;
   Operators& operators;
   Log& log;
+  Throttle refusals{};  // strangers may come as fast as they like
+  Throttle hangUps{};
 };
 
 // The bootstrap capability of one connection; `house` outlives it.

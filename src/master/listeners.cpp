@@ -3,11 +3,13 @@
 #include <arpa/inet.h>
 #include <kj/debug.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -44,6 +46,19 @@ std::optional<uid_t> userOf(int fd) {
   return credentials.uid;
 }
 
+// Whoever shares it shares the room for those who have not proved themselves.
+std::string sourceOf(const Peer& peer) {
+  if (peer.uid) return "uid " + std::to_string(*peer.uid);
+  return peer.address.substr(0, peer.address.rfind(':'));
+}
+
+// What strangers from one place may take of the descriptors that this process may open.
+std::size_t affordable(std::size_t wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, wanted);
+}
+
 sockaddr_un unixAddress(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -67,66 +82,98 @@ public:
   Connection(Listeners& owner, kj::Own<kj::AsyncIoStream> stream, Peer peer)
       : owner_(owner),
         address_(peer.address),
+        source_(sourceOf(peer)),
         ending_(std::make_shared<Ending>()),
-        ended_(nullptr) {
+        ended_(nullptr),
+        inTime_(nullptr) {
     auto paf = kj::newPromiseAndFulfiller<void>();
     ending_->fulfiller = kj::mv(paf.fulfiller);
     ended_ = kj::mv(paf.promise);
+    auto greeted = kj::newPromiseAndFulfiller<void>();
+    ending_->greeted = kj::mv(greeted.fulfiller);
+    inTime_ = kj::mv(greeted.promise);
     peer.hangUp = [ending = ending_](std::string why) { ending->end(std::move(why)); };
     auto* reader = dynamic_cast<FdStream*>(stream.get());
     if (reader != nullptr) reader->readOnlyWhileRead(true);
-    peer.entered = [ending = ending_, reader](Role role) {
-      ending->entered = true;
+    peer.entered = [this, ending = ending_, reader](Role role) {
+      if (ending->gone) return;
+      ending->proven = true;
+      ending->greeted->fulfill();
+      owner_.waitsNoMore(*this);
       // A node asks as well as it is asked.
       if (reader != nullptr && role == Role::Node) reader->readOnlyWhileRead(false);
     };
     link_ = kj::heap<Link>(kj::mv(stream), Link::Side::Listener,
                            newEntrance(owner.house_, std::move(peer)));
     ++owner.connections_;
+    owner.waitsToEnter(*this);
   }
   ~Connection() noexcept(false) {
     --owner_.connections_;
-    if (!ending_->why.empty())
-      owner_.house_.log.info(Line("hang-up").add("address", address_).add("why", ending_->why));
+    ending_->gone = true;
+    owner_.waitsNoMore(*this);
+    tellWhy();
   }
   KJ_DISALLOW_COPY(Connection);
 
+  const std::string& source() const { return source_; }
+  void end(std::string why) { ending_->end(std::move(why)); }
+
   kj::Promise<void> run() {
-    constexpr auto deadline = kGreetDeadline.count() * kj::MICROSECONDS;
-    auto overstayed = owner_.port_.timer().afterDelay(deadline).then([this]() -> kj::Promise<void> {
-      if (ending_->entered) return kj::NEVER_DONE;
-      ending_->end("did not prove itself in time");
-      return kj::READY_NOW;
-    });
-    return link_->whenClosed().exclusiveJoin(kj::mv(ended_)).exclusiveJoin(kj::mv(overstayed));
+    return link_->whenClosed().exclusiveJoin(kj::mv(ended_)).exclusiveJoin(overstayed());
   }
 
 private:
   // Outlives the connection where a session still holds it.
   struct Ending {
     kj::Own<kj::PromiseFulfiller<void>> fulfiller;
+    kj::Own<kj::PromiseFulfiller<void>> greeted;
     std::string why;
-    bool entered = false;
+    bool proven = false;
+    bool gone = false;
     void end(std::string reason) {
       if (why.empty()) why = std::move(reason);
       fulfiller->fulfill();
     }
   };
 
+  void tellWhy() {
+    if (ending_->why.empty()) return;
+    Line line("hang-up");
+    line.add("address", address_).add("why", ending_->why);
+    if (ending_->proven || owner_.house_.hangUps.admits(line)) owner_.house_.log.info(line);
+  }
+
+  // The timer is gone once the peer has proved itself: a stale one would wake the loop.
+  kj::Promise<void> overstayed() {
+    constexpr auto deadline = kGreetDeadline.count() * kj::MICROSECONDS;
+    auto late = owner_.port_.timer().afterDelay(deadline).then([] { return true; });
+    return inTime_.then([] { return false; })
+        .exclusiveJoin(kj::mv(late))
+        .then([this](bool late) -> kj::Promise<void> {
+          if (!late) return kj::NEVER_DONE;
+          ending_->end("did not prove itself in time");
+          return kj::READY_NOW;
+        });
+  }
+
   Listeners& owner_;
   std::string address_;
+  std::string source_;
   std::shared_ptr<Ending> ending_;
   kj::Promise<void> ended_;
+  kj::Promise<void> inTime_;
   kj::Own<Link> link_;
 };
 
 // Accepting. -------------------------------------------------------------------------------------
 
-Listeners::Listeners(LibeventPort& port, House& house)
+Listeners::Listeners(LibeventPort& port, House& house, std::size_t mostUnproven)
     : port_(port),
       house_(house),
       low_(newLibeventIo(port)),
       io_(kj::newAsyncIoProvider(*low_)),
+      mostUnproven_(affordable(mostUnproven)),
       tasks_(*this) {}
 
 std::string Listeners::tcp(const std::string& address, kj::WaitScope& scope) {
@@ -193,10 +240,28 @@ void Listeners::take(Listener& listener, kj::Own<kj::AsyncIoStream> stream) {
   tasks_.add(running.attach(kj::mv(connection)));
 }
 
+void Listeners::waitsToEnter(Connection& connection) {
+  auto& waiting = unproven_[connection.source()];
+  waiting.push_back(&connection);
+  if (waiting.size() > mostUnproven_) {
+    waiting.front()->end("too many of " + connection.source() + " have not proved themselves");
+    waiting.pop_front();
+  }
+}
+
+void Listeners::waitsNoMore(Connection& connection) {
+  auto it = unproven_.find(connection.source());
+  if (it == unproven_.end()) return;
+  std::erase(it->second, &connection);
+  if (it->second.empty()) unproven_.erase(it);
+}
+
 // One connection, or one listener, never all.
 void Listeners::taskFailed(kj::Exception&& exception) {
   if (exception.getType() == kj::Exception::Type::DISCONNECTED) return;
-  house_.log.warning(Line("connection-failed").add("why", sentenceOf(exception)));
+  Line line("connection-failed");
+  line.add("why", sentenceOf(exception));
+  if (house_.hangUps.admits(line)) house_.log.warning(line);
 }
 
 }  // namespace ts

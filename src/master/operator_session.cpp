@@ -27,6 +27,23 @@ kj::Promise<void> answer(Results results, const Outcome& outcome) {
 
 }  // namespace
 
+// With auth "none" nobody is told from anybody.
+Seat::Seat(Operators& operators, std::optional<uid_t> uid) : operators_(operators), uid_(uid) {
+  if (!uid) return;
+  auto most = operators.shell().config().sessionsPerUser;
+  auto& taken = operators.sessions_[*uid];
+  if (taken >= most)
+    kj::throwFatalException(sentence("uid " + std::to_string(*uid) + " has " +
+                                     std::to_string(most) +
+                                     " sessions at the master, and may have no more: end some, or "
+                                     "raise sessions_per_user in master.toml"));
+  ++taken;
+}
+
+Seat::~Seat() {
+  if (uid_ && --operators_.sessions_[*uid_] == 0) operators_.sessions_.erase(*uid_);
+}
+
 wire::OperatorSession::Client Operators::open(std::optional<uid_t> uid) {
   bool all = !uid || *uid == 0 || *uid == ::geteuid() ||
              std::ranges::count(shell_.config().operators, *uid) > 0;

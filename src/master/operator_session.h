@@ -5,10 +5,26 @@
 
 namespace ts {
 
+// The place of one session among those of its user.
+class Seat {
+public:
+  Seat(Operators& operators, std::optional<uid_t> uid);  // throws a sentence where there is none
+  ~Seat();
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+
+private:
+  Operators& operators_;
+  std::optional<uid_t> uid_;
+};
+
 class OperatorSession final : public wire::OperatorSession::Server {
 public:
   OperatorSession(Operators& operators, Actor actor)
-      : operators_(operators), shell_(operators.shell()), actor_(actor) {}
+      : seat_(operators, actor.uid),
+        operators_(operators),
+        shell_(operators.shell()),
+        actor_(actor) {}
 
 protected:
   kj::Promise<void> status(StatusContext context) override;
@@ -27,6 +43,7 @@ private:
   bool knowsGroup(const std::string& name, Outcome& why) const;
   bool mayAll(std::string_view what, Outcome& why) const;
 
+  Seat seat_;
   Operators& operators_;
   Shell& shell_;
   Actor actor_;

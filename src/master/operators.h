@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <optional>
 
 #include "master/history.h"
@@ -29,6 +30,7 @@ public:
         version_(std::move(version)),
         startedAt_(shell.now()) {}
 
+  // Throws a sentence when the user has too many already.
   wire::OperatorSession::Client open(std::optional<uid_t> uid);
 
   Shell& shell() { return shell_; }
@@ -38,11 +40,13 @@ public:
   Duration uptime() const { return shell_.now() - startedAt_; }
 
 private:
+  friend class Seat;
   Shell& shell_;
   Standing& standing_;
   History& history_;
   std::string version_;
   Instant startedAt_;
+  std::map<uid_t, std::uint32_t> sessions_;
 };
 
 }  // namespace ts

@@ -83,8 +83,7 @@ Claim parseClaim(std::string_view text, const std::vector<NamedDevice>& present)
     at = comma + 1;
   }
   std::ranges::sort(claim.devices);
-  auto twice = std::ranges::unique(claim.devices);
-  claim.devices.erase(twice.begin(), twice.end());
+  claim.devices.erase(std::unique(claim.devices.begin(), claim.devices.end()), claim.devices.end());
   return claim;
 }
 

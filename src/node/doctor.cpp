@@ -7,12 +7,11 @@
 
 #include <fstream>
 
+#include "node/capabilities.h"
 #include "node/host_memory.h"
 
 namespace ts::node {
 namespace {
-
-constexpr int kCapSysPtrace = 19;
 
 class Findings {
 public:
@@ -34,16 +33,6 @@ private:
 std::string gib(std::uint64_t bytes) {
   auto tenths = bytes / ((1ull << 30) / 10);
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
-}
-
-bool hasCapability(int number) {
-  std::ifstream in("/proc/self/status");
-  for (std::string word; in >> word;) {
-    if (word != "CapEff:") continue;
-    in >> word;
-    return (std::stoull(word, nullptr, 16) >> number) & 1;
-  }
-  return false;
 }
 
 void examineBackends(const NodeConfig& config, const Backends& backends, Findings& out) {
@@ -83,8 +72,11 @@ void examineDevices(Inventory& inventory, Findings& out) {
 void examineRights(Findings& out) {
   out.check(::geteuid() == 0, "runs as uid " + std::to_string(::geteuid()),
             "the driver lets only root move other users' processes");
-  out.check(hasCapability(kCapSysPtrace), "CAP_SYS_PTRACE",
-            "missing: add it to CapabilityBoundingSet and AmbientCapabilities of the unit");
+  for (const auto& c : kCapabilities) {
+    bool has = (capabilitySet("CapEff") >> c.number) & 1;
+    out.check(has, std::string(c.name) + ": " + c.purpose,
+              "missing: start tsnoded as root, with it in CapabilityBoundingSet of its unit");
+  }
   std::ifstream in("/proc/sys/kernel/yama/ptrace_scope");
   int scope = 0;
   if (in >> scope) {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "reactor/pidfd.h"
 #include "reactor/seqpacket.h"
@@ -71,11 +72,13 @@ void makeParent(const std::string& path) {
 
 // --- a connection -------------------------------------------------------------------------------
 
-Connection::Connection(LocalServer& server, ConnectionId id, kj::AutoCloseFd fd, Peer peer)
+Connection::Connection(LocalServer& server, ConnectionId id, kj::AutoCloseFd fd, Peer peer,
+                       std::string refusal)
     : server_(server),
       id_(id),
       fd_(kj::mv(fd)),
       peer_(std::move(peer)),
+      refusal_(std::move(refusal)),
       read_(server.port_, fd_, EV_READ, [this] { readable(); }),
       write_(server.port_, fd_, EV_WRITE, [this] { writable(); }) {
   write_.pause();
@@ -100,8 +103,18 @@ bool Connection::readOne() {
     refuse(*rejection);
     return false;
   }
-  if (isOrdered(message.header.type)) last_ = message.header.request;
   auto speaker = packet.from ? packet.from->pid : peer_.process.identity.pid;
+  return heard(message, speaker);
+}
+
+bool Connection::heard(const tsl_message& message, pid_t speaker) {
+  if (!refusal_.empty()) {
+    reply(message.header.request, TSL_BUSY, refusal_);
+    finish();
+    return false;
+  }
+  if (message.header.type == TSL_HELLO) server_.visitors_.greeted(id_);
+  if (isOrdered(message.header.type)) last_ = message.header.request;
   KJ_IF_MAYBE (e, kj::runCatchingExceptions(
                       [&] { server_.handler_.received(*this, message, speaker); })) {
     server_.log_.error(Line("local-request-failed")
@@ -115,10 +128,10 @@ bool Connection::readOne() {
 }
 
 void Connection::refuse(const Rejection& rejection) {
-  server_.log_.warning(Line("local-message-refused")
-                           .add("pid", std::int64_t(peer_.process.identity.pid))
-                           .add("uid", std::int64_t(peer_.process.uid))
-                           .add("why", rejection.why));
+  server_.complain(server_.nonsense_, Line("local-message-refused")
+                                          .add("pid", std::int64_t(peer_.process.identity.pid))
+                                          .add("uid", std::int64_t(peer_.process.uid))
+                                          .add("why", rejection.why));
   reply(rejection.request, rejection.status, rejection.why);
   finish();
 }
@@ -186,13 +199,14 @@ void Connection::end() {
 
 // --- the server ---------------------------------------------------------------------------------
 
-LocalServer::LocalServer(LibeventPort& port, kj::AutoCloseFd listener, LocalHandler& handler,
-                         Log& log)
+LocalServer::LocalServer(LibeventPort& port, kj::AutoCloseFd listener, VisitorLimits limits,
+                         LocalHandler& handler, Log& log)
     : port_(port),
       handler_(handler),
       log_(log),
       listener_(kj::mv(listener)),
       accept_(port, listener_, EV_READ, [this] { acceptAll(); }),
+      visitors_(port.timer(), limits, [this](ConnectionId id) { overstayed(id); }),
       tasks_(*this) {}
 
 Connection* LocalServer::find(ConnectionId id) {
@@ -225,13 +239,42 @@ bool LocalServer::acceptInto() {
   auto look = peerOf(accepted_);
   auto fd = kj::mv(accepted_);
   if (!look.peer) {
-    log_.warning(
-        Line("local-peer-refused").add("pid", std::int64_t(look.pid)).add("why", look.why));
+    complain(strangers_,
+             Line("local-peer-refused").add("pid", std::int64_t(look.pid)).add("why", look.why));
     return true;
   }
-  ConnectionId id{++lastId_};
-  connections_[id] = std::make_unique<Connection>(*this, id, kj::mv(fd), std::move(*look.peer));
+  welcome(kj::mv(fd), std::move(*look.peer));
   return true;
+}
+
+void LocalServer::welcome(kj::AutoCloseFd fd, Peer peer) {
+  ConnectionId id{++lastId_};
+  auto uid = peer.process.uid;
+  auto welcome = visitors_.arrive(id, uid);
+  if (welcome != Visitors::Welcome::Served) {
+    complain(crowds_, Line("local-connection-refused")
+                          .add("pid", std::int64_t(peer.process.identity.pid))
+                          .add("uid", std::int64_t(uid))
+                          .add("why", visitors_.why(uid)));
+  }
+  if (welcome == Visitors::Welcome::Ignored) return;
+  auto refusal = welcome == Visitors::Welcome::Refused ? visitors_.why(uid) : std::string();
+  connections_[id] =
+      std::make_unique<Connection>(*this, id, kj::mv(fd), std::move(peer), std::move(refusal));
+}
+
+void LocalServer::overstayed(ConnectionId id) {
+  auto* connection = find(id);
+  if (!connection) return;
+  const auto& process = connection->peer().process;
+  complain(silences_, Line("local-connection-silent")
+                          .add("pid", std::int64_t(process.identity.pid))
+                          .add("uid", std::int64_t(process.uid)));
+  connection->end();
+}
+
+void LocalServer::complain(Throttle& about, Line line) {
+  if (about.admits(line)) log_.warning(line);
 }
 
 void LocalServer::stopListening() {
@@ -244,12 +287,9 @@ void LocalServer::pauseAccepting(const char* why) {
   accept_.pause();
   auto& timer = port_.timer();
   tasks_.add(timer.afterDelay(kPause).then([this] { resumeAccepting(); }));
-  auto now = timer.now();
-  if (now < quietUntil_) return;  // it may happen with every connection that comes and goes
-  quietUntil_ = now + 1 * kj::SECONDS;
-  log_.warning(Line("local-accept-paused")
-                   .add("connections", std::uint64_t(connections_.size()))
-                   .add("why", why));
+  complain(pauses_, Line("local-accept-paused")
+                        .add("connections", std::uint64_t(connections_.size()))
+                        .add("why", why));
 }
 
 // One that was accepted and is still unknown wakes nobody: it is looked at again here.
@@ -267,6 +307,7 @@ void LocalServer::taskFailed(kj::Exception&& exception) {
 void LocalServer::drop(ConnectionId id) {
   auto it = connections_.find(id);
   if (it == connections_.end()) return;
+  visitors_.left(id);
   ended_.push_back(std::move(it->second));
   connections_.erase(it);
   if (ended_.size() > 1) return;

@@ -11,13 +11,13 @@
 
 #include "local/protocol.h"
 #include "log/log.h"
+#include "log/throttle.h"
 #include "node/message_check.h"
 #include "node/process.h"
+#include "node/visitors.h"
 #include "reactor/fd_watch.h"
 
 namespace ts::node {
-
-enum class ConnectionId : std::uint64_t {};
 
 // Who connected, as the kernel says.
 struct Peer {
@@ -31,7 +31,9 @@ class LocalServer;
 // that does not read loses its connection.
 class Connection {
 public:
-  Connection(LocalServer& server, ConnectionId id, kj::AutoCloseFd fd, Peer peer);
+  // `refusal`: the answer to whatever comes first; "" for one that is served.
+  Connection(LocalServer& server, ConnectionId id, kj::AutoCloseFd fd, Peer peer,
+             std::string refusal);
   KJ_DISALLOW_COPY(Connection);
 
   ConnectionId id() const { return id_; }
@@ -55,6 +57,7 @@ private:
   };
   void readable();
   bool readOne();
+  bool heard(const tsl_message& message, pid_t speaker);
   void refuse(const Rejection& rejection);
   void writable();
   bool flush();  // false: the connection is broken
@@ -64,6 +67,7 @@ private:
   ConnectionId id_;
   kj::AutoCloseFd fd_;
   Peer peer_;
+  std::string refusal_;
   std::uint64_t last_ = 0;  // the highest request number
   std::deque<Out> out_;
   bool finishing_ = false;
@@ -85,7 +89,8 @@ class LocalServer final : private kj::TaskSet::ErrorHandler {
 public:
   // `listener`: bound and listening. Descriptors may run out: then those who wait, wait, until a
   // connection ends or a moment has passed.
-  LocalServer(LibeventPort& port, kj::AutoCloseFd listener, LocalHandler& handler, Log& log);
+  LocalServer(LibeventPort& port, kj::AutoCloseFd listener, VisitorLimits limits,
+              LocalHandler& handler, Log& log);
   KJ_DISALLOW_COPY(LocalServer);
 
   Connection* find(ConnectionId id);
@@ -100,8 +105,11 @@ private:
   void pauseAccepting(const char* why);
   void resumeAccepting();
   void taskFailed(kj::Exception&& exception) override;
+  void welcome(kj::AutoCloseFd fd, Peer peer);
+  void overstayed(ConnectionId id);
   void drop(ConnectionId id);
   void reap();
+  void complain(Throttle& about, Line line);
 
   LibeventPort& port_;
   LocalHandler& handler_;
@@ -111,8 +119,13 @@ private:
   kj::AutoCloseFd accepted_;  // a connection of which nobody knows yet whose it is
   bool paused_ = false;       // no descriptors are left
   bool stopped_ = false;
-  kj::TimePoint quietUntil_ = kj::origin<kj::TimePoint>();
+  Throttle pauses_;
+  Throttle nonsense_;
+  Throttle strangers_;
+  Throttle crowds_;
+  Throttle silences_;
   std::uint64_t lastId_ = 0;
+  Visitors visitors_;
   std::map<ConnectionId, std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Connection>> ended_;  // until no callback of theirs is on the stack
   // Not one promise for each: what runs in it may be what starts the next.

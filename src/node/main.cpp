@@ -19,6 +19,7 @@
 #include "device/inventory.h"
 #include "metrics/http_server.h"
 #include "node/arguments.h"
+#include "node/capabilities.h"
 #include "node/node.h"
 #include "node/reload.h"
 #include "reactor/libevent_io.h"
@@ -39,6 +40,19 @@ void raiseDescriptorLimit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// It runs all the same: turns alone need none of them.
+void tellMissing(Log& log) {
+  std::string names;
+  for (const auto& c : missingCapabilities())
+    names += (names.empty() ? "" : " ") + std::string(c.name);
+  if (names.empty()) return;
+  log.warning(Line("no-capability")
+                  .add("missing", names)
+                  .add("why",
+                       "jobs of other users may not be moved or ended; start tsnoded as "
+                       "root, see tsctl doctor"));
 }
 
 std::unique_ptr<Inventory> openInventory(const NodeConfig& config, const std::string& name) {
@@ -140,6 +154,8 @@ int serve(NodeConfig config, const Arguments& arguments, uid_t masterUid) {
   bool known = false;
   Log log(parseLevel(config.logLevel, known));
   raiseDescriptorLimit();
+  keepListedCapabilities();
+  tellMissing(log);
   ignoreSigpipe();
   auto base = newEventBase();
   LibeventPort port(base.get());

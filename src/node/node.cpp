@@ -180,7 +180,10 @@ Reception::Parts Node::receptionParts() {
 kj::Promise<void> Node::start(kj::AutoCloseFd listener) {
   // The socket is there before we are ready: who connects meanwhile waits in its backlog.
   return adopt().then([this, listener = kj::mv(listener)]() mutable {
-    server_ = std::make_unique<LocalServer>(world_.port, kj::mv(listener), reception_, world_.log);
+    VisitorLimits limits{.perUser = affordable(config_.connectionsPerUser),
+                         .greeting = config_.helloDeadline.count() * kj::MICROSECONDS};
+    server_ = std::make_unique<LocalServer>(world_.port, kj::mv(listener), limits, reception_,
+                                            world_.log);
     link_.start();
     world_.log.info(Line("ready")
                         .add("node", name_)

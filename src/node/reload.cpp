@@ -22,6 +22,8 @@ bool reload(NodeConfig& config, const std::string& path, Log& log) {
   keep(config.name, next.name, "name", log);
   keep(config.master, next.master, "master", log);
   keep(config.socket, next.socket, "socket", log);
+  keep(config.connectionsPerUser, next.connectionsPerUser, "connections_per_user", log);
+  keep(config.helloDeadline, next.helloDeadline, "hello_deadline", log);
   keep(config.stateDir, next.stateDir, "state_dir", log);
   keep(config.http, next.http, "http", log);
   keep(config.auth, next.auth, "auth", log);

@@ -113,19 +113,24 @@ bool LibeventPort::flushAll() {
 }
 
 bool LibeventPort::armTimer() {
-  auto next = timer_.nextEvent();
-  KJ_IF_MAYBE (due, next) {
+  std::optional<kj::TimePoint> next;
+  KJ_IF_MAYBE (due, timer_.nextEvent()) {
     if (*due <= timer_.now()) return true;
-    // One that is armed too early costs a turn once; setting it anew would cost a call each time.
-    if (armed_ && *armed_ <= *due) return false;
-    int64_t ns = (*due - kj::origin<kj::TimePoint>()) / kj::NANOSECONDS;
-    constexpr int64_t kSecond = 1'000'000'000;
-    itimerspec at{};
-    at.it_value = {time_t(ns / kSecond), long(ns % kSecond)};
-    KJ_SYSCALL(::timerfd_settime(timerFd_, TFD_TIMER_ABSTIME, &at, nullptr));
-    armed_ = *due;
+    next = *due;
   }
+  if (next != armed_) setTimer(next);
   return false;
+}
+
+void LibeventPort::setTimer(std::optional<kj::TimePoint> at) {
+  itimerspec spec{};
+  if (at) {
+    int64_t ns = (*at - kj::origin<kj::TimePoint>()) / kj::NANOSECONDS;
+    constexpr int64_t kSecond = 1'000'000'000;
+    spec.it_value = {time_t(ns / kSecond), long(ns % kSecond)};
+  }
+  KJ_SYSCALL(::timerfd_settime(timerFd_, TFD_TIMER_ABSTIME, &spec, nullptr));
+  armed_ = at;
 }
 
 void LibeventPort::failed(kj::Exception&& exception) {

@@ -80,6 +80,8 @@ private:
   bool flushAll();
   // True when a timer is due already.
   bool armTimer();
+  // Nothing: one that is armed for a timer that was dropped wakes nobody.
+  void setTimer(std::optional<kj::TimePoint> at);
   bool turn(int flags);
   void failed(kj::Exception&& exception);
 

@@ -73,8 +73,12 @@ kj::AutoCloseFd listenSeqpacket(const std::string& path, mode_t mode) {
   sockaddr_un address = addressOf(path);
   removeStaleSocket(path, SOCK_SEQPACKET);
   kj::AutoCloseFd fd = newSocket();
-  KJ_SYSCALL(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), path.c_str());
-  KJ_SYSCALL(::chmod(path.c_str(), mode), path.c_str());
+  // The mode is that from the start: nobody connects who may not, and nothing is left to change.
+  mode_t before = ::umask(0777 & ~mode);
+  int rc = ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  int error = errno;
+  ::umask(before);
+  if (rc != 0) KJ_FAIL_SYSCALL("bind", error, path.c_str());
   KJ_SYSCALL(::listen(fd, SOMAXCONN), path.c_str());
   return fd;
 }

@@ -1,10 +1,24 @@
 #include "store/sqlite.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <stdexcept>
 
 namespace ts {
+namespace {
+
+// SQLite makes a file that everybody reads, and its companions like the file itself. What it holds
+// are the events of all users. Whether the path is any good, SQLite says.
+void keepPrivate(const std::string& path) {
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd >= 0) ::close(fd);
+}
+
+}  // namespace
 
 Sqlite::Sqlite(std::string path) : path_(std::move(path)) {
+  if (!path_.starts_with(':')) keepPrivate(path_);  // ":memory:"
   sqlite3* db = nullptr;
   int rc =
       sqlite3_open_v2(path_.c_str(), &db,

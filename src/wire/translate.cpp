@@ -98,8 +98,7 @@ Devices devicesFromWire(capnp::List<std::uint32_t>::Reader indices, NodeId node)
   devices.reserve(indices.size());
   for (std::uint32_t index : indices) devices.push_back({node, index});
   std::ranges::sort(devices);
-  auto twice = std::ranges::unique(devices);
-  devices.erase(twice.begin(), twice.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   return devices;
 }
 

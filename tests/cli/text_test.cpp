@@ -27,6 +27,15 @@ TEST_CASE("width is counted in characters", "[cli]") {
   CHECK(table.text() == "A   B\nü   x\nuu  y\n");
 }
 
+TEST_CASE("text of others gives a terminal no orders", "[cli]") {
+  CHECK(visible("a\x1b[2J\tb\r\x7f\n") == "a?[2J?b??\n");
+  CHECK(visible("größer – 日本") == "größer – 日本");
+  CHECK(visible("one byte \x9b, two \xc2\x9b") == "one byte ?, two \xc2?");
+  Table table({"A"});
+  table.row({"two\nrows"});
+  CHECK(table.text() == "A\ntwo?rows\n");
+}
+
 TEST_CASE("sizes and times are rounded for people", "[cli]") {
   CHECK(showBytes(0) == "0 B");
   CHECK(showBytes(1023) == "1023 B");

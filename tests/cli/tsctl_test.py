@@ -44,6 +44,13 @@ class Tsctl(unittest.TestCase):
         self.assertEqual(done.stderr.count("\n"), 1, "one line says it all")
         return done
 
+    def test_no_control_character_of_an_argument_reaches_the_terminal(self):
+        for words in (["\x1b[2J"], ["--\x1b[2J"], ["jobs", "--\x1b[2J"], ["slice", "--deadline", "\x1b[2J", "--", "true"]):
+            done = self.run_it(*words)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertNotIn("\x1b", done.stdout + done.stderr)
+            self.assertIn("?[2J", done.stderr)
+
     def test_an_answer_that_cannot_be_written_is_no_success(self):
         with open("/dev/full", "w") as full:
             done = subprocess.run([TSCTL, "completion", "bash"], stdout=full, stderr=subprocess.PIPE, text=True,

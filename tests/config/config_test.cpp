@@ -95,7 +95,7 @@ TEST_CASE("an empty file is a file with defaults", "[config]") {
   CHECK(loadNodeConfig(file.path).ok());
 }
 
-TEST_CASE("an unknown key is named with its place and the nearest known one", "[config]") {
+TEST_CASE("FF-I2: an unknown key is named with its place and the nearest known one", "[config]") {
   CHECK(masterErrors("http = \"\"\n\n  hartbeat = \"2 s\"\n") ==
         "x.toml:3:3: unknown key \"hartbeat\"; did you mean \"heartbeat\"?\n");
   CHECK_THAT(masterErrors("[defaults]\nholdlimit = \"2 s\"\n"),
@@ -106,7 +106,7 @@ TEST_CASE("an unknown key is named with its place and the nearest known one", "[
              Contains("unknown key \"colour\"; known here: name, master"));
 }
 
-TEST_CASE("a value of the wrong type says what it is and what to write", "[config]") {
+TEST_CASE("FF-I2: a value of the wrong type says what it is and what to write", "[config]") {
   CHECK(
       masterErrors("listen = \"127.0.0.1:1\"\n") ==
       "x.toml:1:10: listen is the string \"127.0.0.1:1\"; write an array of strings, like [\"a\", "
@@ -122,7 +122,7 @@ TEST_CASE("a value of the wrong type says what it is and what to write", "[confi
              Contains("x.toml:2:5: X is the number 1"));
 }
 
-TEST_CASE("a duration or size without a unit is refused, in quotes or not", "[config]") {
+TEST_CASE("FF-I2: a duration or size without a unit is refused, in quotes or not", "[config]") {
   CHECK(masterErrors("heartbeat = 2\n") ==
         "x.toml:1:13: heartbeat is the number 2; write a duration with its unit, like \"30 s\"\n");
   CHECK_THAT(masterErrors("heartbeat = \"2\"\n"), Contains("heartbeat: \"2\" has no unit"));
@@ -130,10 +130,12 @@ TEST_CASE("a duration or size without a unit is refused, in quotes or not", "[co
   CHECK_THAT(nodeErrors("host_budget = 2\n"), Contains("like \"512 MiB\""));
 }
 
-TEST_CASE("what is out of range says the range", "[config]") {
+TEST_CASE("FF-I2: what is out of range says the range", "[config]") {
   CHECK_THAT(masterErrors("heartbeat = \"0 s\"\n"),
              Contains("heartbeat is \"0 s\", out of range; write a duration from \"1 ms\" to "
                       "\"86400 s\""));
+  CHECK_THAT(nodeErrors("connections_per_user = 0\n"), Contains("nobody could connect"));
+  CHECK_THAT(masterErrors("sessions_per_user = 0\n"), Contains("x.toml:1:21: sessions_per_user"));
   CHECK_THAT(nodeErrors("devices = -1\n"), Contains("devices is -1, out of range"));
   CHECK_THAT(masterErrors("auth = \"mung\"\n"), Contains("did you mean \"munge\"?"));
   CHECK_THAT(masterErrors("auth = \"kerberos\"\n"), Contains("use one of munge, none"));
@@ -178,14 +180,14 @@ TEST_CASE("every error of a file is told at once, in the order of the lines", "[
         "x.toml:4:10: policy is \"fast\"; use one of fifo, priority\n");
 }
 
-TEST_CASE("a duplicate and a syntax error know their place", "[config]") {
+TEST_CASE("FF-I2: a duplicate and a syntax error know their place", "[config]") {
   CHECK_THAT(masterErrors("http = \"\"\nhttp = \"\"\n"), Contains("x.toml:2:"));
   CHECK_THAT(masterErrors("http = \"\"\nhttp = \"\"\n"), Contains("remove one of the two"));
   CHECK_THAT(masterErrors("[group.a]\n[group.a]\n"), Contains("remove one of the two"));
   CHECK_THAT(masterErrors("listen = [\n"), Contains("see https://toml.io"));
 }
 
-TEST_CASE("a file that is missing and one that cannot be read are told apart", "[config]") {
+TEST_CASE("FF-I2: a file that is missing and one that cannot be read are told apart", "[config]") {
   test::TempDir dir;
   auto missing = loadMasterConfig(dir / "none.toml");
   REQUIRE(missing.errors.size() == 1);

@@ -152,6 +152,23 @@ TEST_CASE("facts about strangers and orders long forgotten change nothing", "[co
   CHECK(t.send(NodeReported{n0}).empty());  // no report was under way
 }
 
+// Its node tells the acquire before the report is over: the call is waited for, not forgotten.
+TEST_CASE("who asks while its node still reports goes on waiting", "[core]") {
+  TwoJobs t;
+  t.acquire(1);
+  t.send(NodeJoined{n0, {{n0, 0}, {n0, 1}}});
+  for (unsigned j : {1U, 2U}) {
+    t.send(JobDeclared{JobId{j}, GroupId{1}, {}});
+    t.send(ParticipantJoined{ParticipantId{j}, JobId{j}, n0, ProcessId{j}, {{n0, 0}}});
+  }
+  t.send(GrantReported{JobId{1}, n0, {1, 1}, {{n0, 0}}});
+  t.send(SliceReported{ParticipantId{1}, {1, 1}});
+  t.acquire(2);
+  t.send(NodeReported{n0});
+  for (const auto& action : t.out) CHECK_FALSE(std::holds_alternative<Refuse>(action));
+  CHECK(t.cluster.view(JobId{2})->phase == JobPhase::Waiting);
+}
+
 TEST_CASE("a group takes a new configuration for what comes", "[core]") {
   TwoJobs t;
   GroupConfig config;

@@ -37,7 +37,7 @@ class BadInput(unittest.TestCase):
             job.acquire()
             job.ask("yield")
 
-    def test_an_unknown_group_is_named(self):
+    def test_FF_I6_an_unknown_group_is_named(self):
         with Cluster(**NO_GPU, master={"any_group": False}, groups={"known": {}}) as c:
             good = c.job(job="a", group="known")
             bad = c.process()
@@ -76,7 +76,7 @@ class BadInput(unittest.TestCase):
             self.unharmed(c, holder, other)
 
     @unittest.skipUnless(os.getuid() == 0, "needs root to be somebody else")
-    def test_a_user_who_may_not_use_a_group_is_refused_by_name(self):
+    def test_FF_F1_a_user_who_may_not_use_a_group_is_refused_by_name(self):
         with Cluster(**NO_GPU, groups={"g": {"users": ["root"]}}) as c:
             good = c.job(job="a")
             foreign = c.process(user=NOBODY)
@@ -84,7 +84,7 @@ class BadInput(unittest.TestCase):
             self.unharmed(c, good)
 
     @unittest.skipUnless(os.getuid() == 0, "needs root to be somebody else")
-    def test_a_user_cannot_put_a_process_into_the_job_of_another(self):
+    def test_FF_F1_a_user_cannot_put_a_process_into_the_job_of_another(self):
         with Cluster(**NO_GPU) as c:
             good = c.job(job="a")
             foreign = c.process(user=NOBODY)
@@ -173,6 +173,24 @@ class CheckConfig(unittest.TestCase):
         done = self.check(Programs.master, 'auth = "none"\ndatabase = "/nowhere/at/all.db"\n')
         self.assertEqual(done.returncode, 78, done.stderr)
         self.assertIn("make the folder /nowhere/at", done.stderr)
+
+
+class Reload(unittest.TestCase):
+    def test_FF_I2_a_reload_of_a_bad_file_keeps_what_was_and_says_so(self):
+        with Cluster(**NO_GPU) as c:
+            job = c.job(job="a")
+            for daemon, file in ((c.master, c.master_dir / "master.toml"), (c.nodes[0].daemon, c.nodes[0].dir / "node.toml")):
+                good, mark = file.read_text(), daemon.mark()
+                file.write_text(good + "\nhartbeat = 3\n")
+                os.kill(daemon.pid, signal.SIGHUP)
+                line = daemon.wait_for(r"\bbad-config\b.*kept=.*", mark)[0]
+                self.assertIn(f"{file.name}:", line)
+                self.assertIn("hartbeat", line)
+                file.write_text(good)
+                os.kill(daemon.pid, signal.SIGHUP)
+                daemon.wait_for(r"\breloaded\b", mark)
+            job.acquire()
+            job.ask("yield")
 
 
 class NotRunning(unittest.TestCase):

@@ -179,7 +179,8 @@ private:
   static std::string text(const ts_grant& grant) {
     return "generation=" + std::to_string(grant.generation) +
            " epoch=" + std::to_string(grant.epoch) + " restored=" + std::to_string(grant.restored) +
-           " moved=" + std::to_string(grant.moved_bytes);
+           " moved=" + std::to_string(grant.moved_bytes) +
+           " waited=" + std::to_string(grant.waited_us);
   }
 
   Driver driver_;

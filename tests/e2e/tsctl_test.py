@@ -42,6 +42,13 @@ class Tsctl(unittest.TestCase):
         self.assertRegex(text, r"2 nodes, 1 group, 2 jobs \(1 holding, 1 waiting\)")
         self.assertRegex(text, r"(?m)^g/b +waiting .* 1 +n1:0 +waits for g/a$")
 
+    def test_no_control_character_of_a_name_is_echoed(self):
+        c = self.cluster()
+        for words in (["jobs", "--group", "\x1b[2J"], ["why", "\x1b[2J"], ["pause", "\x1b[2J"]):
+            done = c.tsctl(*words)
+            self.assertNotIn("\x1b", done.stdout + done.stderr)
+            self.assertIn("?[2J", done.stdout + done.stderr)
+
     def test_why_names_who_is_before_it(self):
         c = self.cluster()
         a, b = c.job(job="a"), c.job(job="b")

@@ -1,6 +1,7 @@
 """Jobs whose state does not fit beside each other take turns, and lose nothing."""
 import pathlib
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -32,6 +33,28 @@ class Turns(unittest.TestCase):
                 self.assertEqual(b.hear_grant()["restored"], 1)
                 self.assertEqual(b.ask("check 2"), "same", f"turn {turn}")
             b.ask("yield")
+
+    def test_FF_I7_a_grant_says_how_long_it_was_waited_for_and_what_was_moved(self):
+        with Cluster() as c:
+            a, b = c.job(job="a"), c.job(job="b")
+            first = a.acquire()
+            self.assertEqual((first["restored"], first["moved"]), (0, 0))
+            a.take_memory(BIG, 1)
+            c.queue(b)
+            since = time.monotonic()
+            self.assertTrue(b.is_waiting())
+            least = (time.monotonic() - since) * 1e6
+            a.ask("yield")
+            second = b.hear_grant()
+            self.assertEqual((second["restored"], second["moved"]), (0, BIG))
+            self.assertGreaterEqual(second["waited"], least)
+            b.take_memory(BIG, 2)
+            c.queue(a)
+            b.ask("yield")
+            third = a.hear_grant()
+            self.assertEqual((third["restored"], third["moved"]), (1, 2 * BIG))
+            epochs = [grant["epoch"] for grant in (first, second, third)]
+            self.assertEqual(epochs, sorted(set(epochs)))
 
     def test_without_turns_the_second_job_does_not_fit(self):
         with Cluster() as c:

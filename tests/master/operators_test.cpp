@@ -230,7 +230,7 @@ TEST_CASE("an evicted job's waiters are refused", "[master]") {
   CHECK(desk.node.refusals[0].holder.empty());  // not itself
 }
 
-TEST_CASE("users see and touch their own jobs only", "[master]") {
+TEST_CASE("FF-F1: users see and touch their own jobs only", "[master]") {
   Desk desk;
   desk.node.join("rl", "mine", 1, {0}, 4001);
   desk.node.join("rl", "theirs", 2, {0}, 4002);
@@ -310,7 +310,7 @@ TEST_CASE("events of an earlier master come from the store", "[master]") {
   CHECK(seen.lines.front().find("long-ago") != std::string::npos);
 }
 
-TEST_CASE("users follow the events of their own jobs only", "[master]") {
+TEST_CASE("FF-F1: users follow the events of their own jobs only", "[master]") {
   Desk desk;
   Sink::Seen seen;
   auto call = desk.as(4001).eventsRequest();
@@ -322,7 +322,7 @@ TEST_CASE("users follow the events of their own jobs only", "[master]") {
   CHECK(seen.with("job=mine") == 1);
 }
 
-TEST_CASE("a reader that is too far behind is dropped with a last line", "[master]") {
+TEST_CASE("FF-E9: a reader that is too far behind is dropped with a last line", "[master]") {
   Loop loop;
   Store store(":memory:");
   Workers workers;
@@ -385,6 +385,22 @@ TEST_CASE("dropping the handle ends the events", "[master]") {
   history.add("two");
   loop.scope.poll();
   CHECK(seen.lines.size() == 1);
+}
+
+TEST_CASE("FF-E9: so many follow the events, and the next is told so", "[master]") {
+  Loop loop;
+  Store store(":memory:");
+  Workers workers;
+  History history(store, workers);
+  Sink::Seen seen;
+  std::vector<kj::Own<wire::OperatorSession::Handle::Server>> handles;
+  for (int i = 0; i < 256; ++i) handles.push_back(history.follow(0, kj::heap<Sink>(seen), nullptr));
+  CHECK_THROWS_WITH(history.follow(0, kj::heap<Sink>(seen), nullptr),
+                    Catch::Contains("256 readers follow the events already"));
+  handles.pop_back();
+  handles.push_back(history.follow(0, kj::heap<Sink>(seen), nullptr));
+  history.add("one");
+  loop.pumpUntil([&] { return seen.with("one") == 256; });
 }
 
 TEST_CASE("the dashboard's JSON names what the master knows", "[master]") {

@@ -1,5 +1,7 @@
 #include "metrics/http_server.h"
 
+#include <kj/exception.h>
+
 #include <catch2/catch.hpp>
 #include <stdexcept>
 #include <string>
@@ -66,6 +68,25 @@ TEST_CASE("a page that cannot be made is an answer, not the end", "[metrics]") {
                     {.metrics = []() -> std::string { throw std::runtime_error("boom"); }});
   CHECK_THAT(get(l, server, "/metrics"), StartsWith("HTTP/1.0 500") && Contains("boom"));
   CHECK_THAT(get(l, server, "/healthz"), StartsWith("HTTP/1.0 200"));
+}
+
+TEST_CASE("FF-E9: a connection gets one answer, however much it asks", "[metrics]") {
+  Loop l;
+  int rendered = 0;
+  HttpServer server(l.base.get(), "127.0.0.1", 0, {.metrics = [&] {
+                      ++rendered;
+                      return std::string("x 1\n");
+                    }});
+  std::string one = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", many;
+  for (int i = 0; i < 50; ++i) many += one;
+  // It ends by itself: nobody says that it is to be closed.
+  CHECK_THAT(ask(l, "127.0.0.1", server.port(), one), Contains("Connection: close"));
+  try {
+    ask(l, "127.0.0.1", server.port(), many);
+  } catch (const kj::Exception& e) {  // closed with questions unread
+    CHECK(e.getType() == kj::Exception::Type::DISCONNECTED);
+  }
+  CHECK(rendered == 2);
 }
 
 TEST_CASE("other methods, nonsense and endless headers are refused", "[metrics]") {

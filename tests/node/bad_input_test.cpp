@@ -340,3 +340,32 @@ TEST_CASE("who connects while no descriptor is left is taken in when there are s
   CHECK(p->hello().status == TSL_OK);
   CHECK(w.node.logged({"local-accept-paused"}) != "");
 }
+
+TEST_CASE("FF-E1: descriptors that stay away for long end nothing but new connections", "[node]") {
+  auto room = GENERATE(0, 1);  // none for the connection, or for its pidfd
+  World w;
+  auto p = w.node.program();
+  p->disconnect();
+  w.l.pumpUntil([&] { return w.node->connections() == 1; });
+  {
+    FewDescriptors few{rlim_t(room)};
+    p->connect();
+    // Long enough for it to be tried again and again.
+    w.l.port.timer().afterDelay(350 * kj::MILLISECONDS).wait(w.l.scope);
+    CHECK(w.node->connections() == 1);
+    CHECK(w.bystander->call(message(TSL_STATUS)).status == TSL_OK);
+  }
+  CHECK(p->hello().status == TSL_OK);
+}
+
+TEST_CASE("FF-E1: a flood of nonsense is a line a second", "[node]") {
+  World w;
+  auto begin = w.l.port.timer().now();
+  for (int i = 0; i < 30; ++i) {
+    auto p = w.node.program();
+    p->sendBytes("nonsense");
+    CHECK_FALSE(p->isClosedByNode());  // it is told first
+  }
+  auto seconds = (w.l.port.timer().now() - begin) / kj::SECONDS;
+  CHECK(w.node.lines("local-message-refused") <= seconds + 2);
+}

@@ -128,6 +128,13 @@ std::string TestNode::logged(const std::vector<std::string>& words) const {
   return "";
 }
 
+std::int64_t TestNode::lines(const std::string& word) const {
+  std::int64_t count = 0;
+  std::ifstream in(dir / "log");
+  for (std::string line; std::getline(in, line);) count += line.find(word) != std::string::npos;
+  return count;
+}
+
 std::unique_ptr<Program> TestNode::program(std::optional<uid_t> uid) {
   auto p = std::make_unique<Program>(loop, config.socket, uid);
   REQUIRE(p->hello().status == TSL_OK);

@@ -105,6 +105,8 @@ public:
   // The first line of the log with all of these in it, or "".
   std::string logged(const std::vector<std::string>& words) const;
 
+  std::int64_t lines(const std::string& word) const;  // how many have it
+
   std::unique_ptr<Program> program(std::optional<uid_t> uid = {});
   // Connected, greeted and joined.
   std::unique_ptr<Program> joined(const std::string& job, const std::string& devices = "0",

@@ -46,13 +46,20 @@ class Preload(unittest.TestCase):
         self.assertEqual(run([OPENED, DRIVER]).stdout, "none=100 default=0 own=0\n")
 
     @unittest.skipIf(os.geteuid() != 0, "needs root to make a set-uid program")
-    def test_a_set_uid_program_is_left_alone(self):
+    def test_FF_F7_a_set_uid_program_is_left_alone(self):
         with tempfile.TemporaryDirectory(prefix="timeslice-", dir="/var/tmp") as folder:
             os.chmod(folder, 0o755)
             program = shutil.copy(OPENED, folder)
             os.chmod(program, 0o4755)
             done = run(["setpriv", "--reuid=65534", "--clear-groups", program])
         self.assertEqual(done.stdout, "none=-1\n")
+
+    @unittest.skipUnless(shutil.which("readelf"), "needs readelf")
+    def test_FF_F7_the_shim_looks_for_nothing_by_a_path_or_a_variable_of_the_user(self):
+        def told(option):
+            return subprocess.run(["readelf", "--wide", option, SHIM], text=True, capture_output=True, check=True).stdout
+        self.assertNotRegex(told("--dynamic"), "RPATH|RUNPATH")
+        self.assertNotRegex(told("--dyn-syms"), r"UND \w*getenv")
 
 
 if __name__ == "__main__":

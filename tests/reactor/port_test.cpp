@@ -52,6 +52,19 @@ TEST_CASE("an earlier timer set later fires first, and a dropped one does not ke
   CHECK(order == "soon late ");
 }
 
+TEST_CASE("a timer that was dropped wakes nobody", "[reactor]") {
+  Loop l;
+  SocketPair pair;
+  auto soon = l.port.timer().afterDelay(20 * kj::MILLISECONDS);
+  REQUIRE(::write(pair.b, "x", 1) == 1);
+  l.port.whenReady(pair.a, EV_READ).wait(l.scope);  // the loop has looked, and armed it
+  soon = kj::Promise<void>(kj::NEVER_DONE);
+  auto begin = l.port.timer().now();
+  auto late = l.port.timer().afterDelay(60 * kj::MILLISECONDS);
+  l.port.wait();  // one sleep
+  CHECK(l.port.timer().now() - begin >= 60 * kj::MILLISECONDS);
+}
+
 TEST_CASE("another thread can post work onto the loop, again and again", "[reactor]") {
   Loop l;
   const kj::Executor& executor = kj::getCurrentThreadExecutor();

@@ -1,7 +1,13 @@
 #include "reactor/seqpacket.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -136,6 +142,51 @@ TEST_CASE("a full backlog answers a connect at once", "[reactor]") {
   CHECK(error == EAGAIN);
   kj::AutoCloseFd patient;
   CHECK(connectSeqpacket(path, patient, std::chrono::milliseconds(1)) == EAGAIN);
+}
+
+namespace {
+
+// From now on this process changes no mode: who tries is told so.
+bool forbidChmod() {
+  auto refuse = [](unsigned number) -> std::array<sock_filter, 2> {
+    return {{BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)}};
+  };
+  std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (unsigned number : {unsigned(SYS_chmod), unsigned(SYS_fchmod), unsigned(SYS_fchmodat)}) {
+    for (auto step : refuse(number)) program.push_back(step);
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  sock_fprog all{static_cast<unsigned short>(program.size()), program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) == 0;
+}
+
+// 0: made with that mode at once; 1: not; 77: no such filter here.
+int listensAtOnce(const std::string& path, mode_t mode) {
+  ::umask(0);
+  if (!forbidChmod()) return 77;
+  auto failure = kj::runCatchingExceptions([&] { listenSeqpacket(path, mode); });
+  struct stat info {};
+  bool right = ::stat(path.c_str(), &info) == 0 && (info.st_mode & 0777) == mode;
+  return failure == nullptr && right ? 0 : 1;
+}
+
+}  // namespace
+
+TEST_CASE("FF-F1: a socket never has another mode than the one that was asked for", "[reactor]") {
+  test::TempDir dir;
+  mode_t mode = GENERATE(0666, 0600);
+  pid_t child = ::fork();
+  if (child == 0) ::_exit(listensAtOnce(dir / "s", mode));
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) {
+    WARN("no seccomp filters here");
+    return;
+  }
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("a stale socket file is replaced, a live one and a plain file are not", "[reactor]") {

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <string>
 
+#include "reactor/fd_stream.h"
 #include "support/loop.h"
 
 using namespace ts;
@@ -225,6 +226,24 @@ TEST_CASE("a pipe carries bytes out and in, and its end is seen", "[reactor]") {
   out = nullptr;
   CHECK(reading.wait(l.scope) == got.size());
   CHECK(got == "head " + much);
+}
+
+TEST_CASE("FF-E9: who asks and does not read is not read until it does", "[reactor]") {
+  Loop l;
+  Connection c(l);
+  dynamic_cast<FdStream&>(*c.server).readOnlyWhileRead(true);
+  std::string answers = pattern(8 << 20);
+  auto writing = c.server->write(answers.data(), answers.size());
+  CHECK_FALSE(writing.poll(l.scope));
+  put(*c.client, l, "another question");
+  std::string got(16, '\0');
+  auto reading = c.server->tryRead(got.data(), got.size(), got.size());
+  CHECK_FALSE(reading.poll(l.scope));
+  std::string taken(answers.size(), '\0');
+  CHECK(c.client->tryRead(taken.data(), taken.size(), taken.size()).wait(l.scope) == taken.size());
+  writing.wait(l.scope);
+  CHECK(reading.wait(l.scope) == got.size());
+  CHECK(got == "another question");
 }
 
 // Whoever accepts has to say so and to wait: the connection stays in the backlog.

@@ -29,6 +29,17 @@ using Texts = std::vector<std::string>;
 
 }  // namespace
 
+TEST_CASE("FF-F1: what the store writes is for its user alone", "[store]") {
+  Directory dir;
+  Store store(dir.file());
+  store.append({{1, "grant"}});
+  for (const auto& file : std::filesystem::directory_iterator(dir.path)) {
+    INFO(file.path());
+    using std::filesystem::perms;
+    CHECK((file.status().permissions() & (perms::group_all | perms::others_all)) == perms::none);
+  }
+}
+
 TEST_CASE("a new store remembers no generation", "[store]") {
   CHECK(Store(":memory:").lastGeneration() == 0);
 }

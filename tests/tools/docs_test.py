@@ -35,6 +35,12 @@ class Pages(unittest.TestCase):
             for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", page.read_text()):
                 self.assertTrue((page.parent / target).exists(), f"{page.name}: {target}")
 
+    def test_FF_I5_who_reads_the_first_page_knows_what_it_does_not_do(self):
+        text = " ".join((ROOT / "README.md").read_text().split()).lower()
+        for promise in ("does not isolate", "does not pre-empt a kernel", "does not defend against root", "cooperative",
+                        "whole gpus"):
+            self.assertIn(promise, text)
+
 
 if __name__ == "__main__":
     report.main()

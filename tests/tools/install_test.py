@@ -45,6 +45,36 @@ class Installed(unittest.TestCase):
         for page in (SOURCE / "docs/man").glob("*.md"):
             self.check_installed(f"/man{page.stem[-1]}/{page.stem}")
 
+    def test_the_units(self):
+        for unit in ("tsmasterd.service", "tsnoded.service", "tsnoded.socket"):
+            self.check_installed(f"/systemd/system/{unit}")
+
+
+@unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze here: apt-get install systemd")
+class Units(unittest.TestCase):
+    """What the units leave to whoever takes one of the daemons over: 0 is nothing, 10 all of a machine."""
+    UNITS = BUILD / "systemd"
+
+    def exposure(self, unit, most):
+        done = subprocess.run(["systemd-analyze", "security", "--offline=true", f"--threshold={int(most * 10)}",
+                               "--no-pager", str(self.UNITS / unit)], text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_master_that_is_taken_over_can_do_little(self):
+        self.exposure("tsmasterd.service", 2.0)
+
+    def test_a_node_daemon_that_is_taken_over_can_do_what_its_work_needs(self):
+        self.exposure("tsnoded.service", 5.0)
+
+    def test_FF_F1_the_socket_is_open_to_all_from_its_start_and_says_who_speaks(self):
+        text = (self.UNITS / "tsnoded.socket").read_text()
+        for line in ("ListenSequentialPacket=/run/timeslice/node.sock", "SocketMode=0666", "PassCredentials=yes"):
+            self.assertIn(line, text.splitlines())
+
+    def test_FF_E1_each_daemon_has_descriptors_enough(self):
+        for unit in ("tsmasterd.service", "tsnoded.service"):
+            self.assertRegex((self.UNITS / unit).read_text(), r"(?m)^LimitNOFILE=\d{5,}$")
+
 
 if __name__ == "__main__":
     report.main()

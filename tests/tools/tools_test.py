@@ -170,7 +170,7 @@ report.main()
 
 class Usage(unittest.TestCase):
     SCRIPTS = ["test", "coverage", "mutants", "test-readme", "tidy", "bench", "quickstart", "gpu-check",
-               "trace-handoff", "demo/run_main_job.py"]
+               "trace-handoff", "fuzz", "demo/run_main_job.py"]
 
     def test_every_script_explains_itself_with_examples(self):
         for script in self.SCRIPTS:
