@@ -217,7 +217,7 @@ void Group::learnAll(Step& s, Job& job, const Order& order, const Outcome& o,
                      std::optional<Residency> otherwise) {
   std::set<MemberId> read;
   for (const MemberFact& fact : o.members) {
-    learn(s, job, order.node, fact);
+    learn(s, job, order.node, fact, o.detail);
     read.insert(fact.member);
   }
   if (!otherwise || !o.ok()) return;
