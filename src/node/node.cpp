@@ -275,18 +275,13 @@ void Node::heartbeat(wire::NodeSession::HeartbeatParams::Builder out) {
   if (!std::exchange(measuring_, true)) tasks_.add(measure());
 }
 
+// Whoever has begun to use a device since it was last looked at is seen now, whatever moves.
 kj::Promise<void> Node::measure() {
-  std::vector<std::uint32_t> indices;
-  for (const auto& gpu : roll_.devices()) indices.push_back(gpu.index);
-  return world_.workers
-      .call<DeviceBytes>([&inventory = world_.inventory, indices] {
-        DeviceBytes free;
-        for (auto device : indices) {
-          if (auto memory = inventory.memory(device)) free[device] = memory->freeBytes;
-        }
-        return free;
+  return roll_.look()
+      .then([this](const Scan& scan) {
+        free_.clear();
+        for (const auto& [device, memory] : scan.memory) free_[device] = memory.freeBytes;
       })
-      .then([this](DeviceBytes free) { free_ = std::move(free); })
       .attach(kj::defer([this] { measuring_ = false; }));
 }
 
