@@ -48,6 +48,7 @@ void Group::orderOverdue(Instant now, const Order& order, Actions& out) {
   if (order.kind == OrderKind::Save || order.kind == OrderKind::Restore) {
     if (member != job.members.end()) member->second.overdue = true;
     job.cause = Cause::Overdue;
+    job.detail = job.lateCalls();
   }
   bool locks = order.kind == OrderKind::Quiesce || order.kind == OrderKind::Release ||
                order.kind == OrderKind::Grant;

@@ -7,18 +7,6 @@
 #include "roster.h"
 
 namespace ts {
-namespace {
-
-// Each by its name: one of many ranks that hangs is looked for by its pid.
-std::string lateCalls(const Job& job) {
-  std::string all;
-  for (const auto& [id, m] : job.members) {
-    if (m.overdue && !m.dead) all += (all.empty() ? "a call on " : ", ") + mention(id);
-  }
-  return all;
-}
-
-}  // namespace
 
 void Group::derive(Step& s) {
   if (std::exchange(changed_, false)) readmitAll();
@@ -193,7 +181,7 @@ Group::Obstacle Group::ownObstacle(const Job& job, Instant now) const {
   }
   for (const auto& [id, m] : job.members) {
     if (m.dead) continue;
-    if (m.overdue) return held(Cause::Overdue, lateCalls(job));
+    if (m.overdue) return held(Cause::Overdue, job.lateCalls());
     if (!roster_.up(m.node)) return held(Cause::NodeSuspect, mention(m.node));
     for (const DeviceState* d : m.at) {
       bool away = m.saved() && d->claims > 0 && d->owner != id_ && !d->present.empty();
@@ -226,7 +214,7 @@ Group::Obstacle Group::outObstacle(const Job& out, const Job& incoming,
     // "its device is clear when measured"
     if (m.dead) return held(Cause::NotReleased, mention(id) + " has died");
     if (m.condemned) return held(Cause::NodeDead, mention(id) + " is being ended");
-    if (m.overdue) return held(Cause::Overdue, lateCalls(out));
+    if (m.overdue) return held(Cause::Overdue, out.lateCalls());
     if (!roster_.up(m.node)) return held(Cause::NodeSuspect, mention(m.node));
     if (m.fact.residency == Residency::Faulted) {
       return {Obstacle::Kind::Refuse, Cause::Blocked, out.id, out.detail};

@@ -108,7 +108,7 @@ class Barriers(unittest.TestCase):
             for rank in a:
                 rank.ask("yield")
             for rank in b:
-                self.assertIn("13"[0:0] + "quiesce", str(refused(self, rank)))
+                self.assertIn("did not come to rest in time", str(refused(self, rank)))
             ranks = {rank.pid for rank in a}
             until(lambda: all(state == "running" for node in c.nodes
                               for pid, state in processes(node).items() if pid in ranks), "all of a run")
@@ -188,7 +188,7 @@ class Deadlines(unittest.TestCase):
             self.assertEqual(pass_turn(c, [d], e)["restored"], 0)
             job = next(j for j in c.status()["jobs"] if j["name"] == "a")
             self.assertEqual(job["cause"], "overdue")
-            self.assertGreater(job["since_us"] if "since_us" in job else job["since_ms"], 0)
+            self.assertGreater(job["since_s"], 0)
             self.assertIn(str(a.pid), json.dumps(job))
 
     def test_FF_A19_a_restore_that_hangs_on_two_of_eight_ranks_names_both(self):
