@@ -30,7 +30,7 @@ class ByPid(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(job.ask("check 1"), "same")
 
-    def test_a_restore_without_room_says_need_and_free_and_loses_nothing(self):
+    def test_FF_A1_a_restore_without_room_says_need_and_free_and_loses_nothing(self):
         c = self.alone()
         job, other = c.process(), c.process()
         job.take_memory(48 * MIB, 1)
@@ -55,7 +55,7 @@ class ByPid(unittest.TestCase):
                 self.assertIn(name, run.stderr)
                 self.assertIn(str(job.pid), run.stderr)
 
-    def test_a_thread_is_refused_with_the_name_of_its_process(self):
+    def test_FF_A7_a_thread_is_refused_with_the_name_of_its_process(self):
         c = self.alone()
         job = c.process()
         job.ask("start 0")  # simgpu's driver has threads, as the real one
@@ -67,7 +67,7 @@ class ByPid(unittest.TestCase):
                 self.assertIn("NO_SUCH_PROCESS", run.stderr)
                 self.assertIn(str(job.pid), run.stderr)
 
-    def test_a_pid_that_is_nobodys_is_refused(self):
+    def test_FF_A7_a_pid_that_is_nobodys_is_refused(self):
         c = self.alone()
         why = {4194304 * 2: "there is no process 8388608 here", 1: "1 is no process that can be moved"}
         for verb, pid in itertools.product(("snapshot", "restore"), why):
@@ -89,7 +89,7 @@ class ByPid(unittest.TestCase):
         self.assertEqual(c.nodes[0].trace("lock", "checkpoint"), [])
         self.assertEqual(job.ask("check 1"), "same")
 
-    def test_a_call_that_hangs_for_good_does_not_keep_the_daemon_from_ending(self):
+    def test_FF_A4_a_call_that_hangs_for_good_does_not_keep_the_daemon_from_ending(self):
         c = self.alone(save_deadline="1 ms", restore_deadline="1 ms")
         job = c.process()
         job.take_memory(48 * MIB, 1)
