@@ -24,6 +24,13 @@ TEST_CASE("a save and restore round trip makes each driver call once", "[backend
   CHECK(s.calls() == CudaScript::Calls{"lock", "checkpoint", "restore", "unlock"});
 }
 
+TEST_CASE("FF-A17: a restore never asks the driver to move a process to other devices",
+          "[backend]") {
+  CudaScript s(kSaved);
+  CHECK(s.backend.restore(s.target, {3}).ok());
+  CHECK(s.fake.remappings == 0);
+}
+
 TEST_CASE("what was already obeyed is not done twice", "[backend]") {
   CudaScript s(kSaved);
   BackendOutcome saved = s.backend.save(s.target, {});

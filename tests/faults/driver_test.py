@@ -343,6 +343,14 @@ class Calls(unittest.TestCase):
 
 
 class Registration(unittest.TestCase):
+    def test_FF_A14_doctor_says_which_features_the_driver_cannot_bring_back(self):
+        for driver, says in (("580.95.05", "CUDA IPC: no, needs driver 610"), ("610.10", "CUDA IPC: yes")):
+            with self.subTest(driver), Cluster(nodes=0) as c:
+                node = c.add_node("n1")
+                node.set_card(driver=driver)
+                node.start_connected()
+                self.assertIn(says, c.tsctl("doctor").stdout)
+
     def test_FF_A15_a_device_in_mig_mode_is_refused_by_that_name_and_not_as_a_lack_of_memory(self):
         with Cluster(nodes=0) as c:
             node = c.add_node("n1")

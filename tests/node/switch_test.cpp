@@ -110,6 +110,22 @@ TEST_CASE("FF-A11: processes that appear while others are stopped are stopped to
   for (const auto& m : outcome.members) CHECK(m.residency == Residency::Quiet);
 }
 
+TEST_CASE("FF-A11: processes that appear without end make the switch fail with all of them running",
+          "[node]") {
+  World w;
+  std::vector<std::unique_ptr<Program>> late;
+  for (int i = 0; i < 12; ++i) late.push_back(w.node.joined("a", "0", "fake"));
+  std::atomic<std::size_t> next = 0;
+  w.node.backend.duringQuiesce = [&] {
+    if (next < late.size()) w.node.cards.use(late[next++]->pid(), 0, kGiB / 4);
+  };
+  auto outcome = w.wait(w.master.quiesce("a"));
+  CHECK(outcome.code == Outcome::Code::Failed);
+  CHECK(outcome.detail.find("new processes of the job appeared in 10 looks") != std::string::npos);
+  REQUIRE(outcome.members.size() >= 10);
+  for (const auto& m : outcome.members) CHECK(m.residency == Residency::Resident);
+}
+
 TEST_CASE("memory that is still held after a save is not believed to be free", "[node]") {
   World w;
   w.node.cards.setSticky(true);
