@@ -172,6 +172,34 @@ class Deadlines(unittest.TestCase):
                 node.start_connected()
                 self.both_go_on(c, a, b)
 
+    def test_FF_A3_a_job_on_two_nodes_is_whole_again_after_a_kill_on_one_of_them(self):
+        with Cluster(nodes=2, node={"save_deadline": "50 ms"}) as c:
+            a, b = ([c.job(node=n, job=name, gang=2) for n in (0, 1)] for name in "ab")
+            acquire_all(c, a)
+            for seed, rank in enumerate(a):
+                rank.take_memory(BIG, seed)
+            node = c.nodes[1]
+            turn(node, "yes", "hang.checkpoint", a[1])
+            mark = node.daemon.mark()
+            for rank in b:
+                c.queue(rank)
+            for rank in a:
+                rank.ask("yield")
+            node.daemon.wait_for(r"\boverdue\b.*order=save", mark)
+            node.daemon.kill()
+            turn(node, "", "hang.checkpoint", a[1])
+            node.start_connected()
+            for rank in b:
+                rank.hear_grant()
+            self.assertEqual([processes(n)[rank.pid] for n, rank in zip(c.nodes, a)], ["checkpointed"] * 2)
+            for rank in a:
+                c.queue(rank)
+            for rank in b:
+                rank.ask("yield")
+            for seed, rank in enumerate(a):
+                rank.hear_grant()
+                self.assertEqual(rank.ask(f"check {seed}"), "same")
+
     def test_FF_A4_a_restore_that_hangs_delays_no_other_group_and_is_shown_with_its_pid_and_since_when(self):
         with Cluster(cards=("--bytes", "64MiB", "--cards", "2"), node={"restore_deadline": "50 ms"}) as c:
             a, b = saved_beside(c, devices="0")
@@ -190,6 +218,21 @@ class Deadlines(unittest.TestCase):
             self.assertEqual(job["cause"], "overdue")
             self.assertGreater(job["since_s"], 0)
             self.assertIn(str(a.pid), json.dumps(job))
+
+    def test_FF_A22_a_restore_that_never_returns_is_ended_by_one_command_and_the_group_goes_on(self):
+        with Cluster(node={"restore_deadline": "50 ms"}) as c:
+            a, b = saved_beside(c)
+            node = c.nodes[0]
+            turn(node, "yes", "hang.restore", a)
+            mark = node.daemon.mark()
+            c.queue(a)
+            b.ask("yield")
+            node.daemon.wait_for(r"\boverdue\b.*order=restore", mark)
+            run = c.tsctl("evict", "--kill", "g/a")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            b.acquire()
+            b.take_memory(BIG, 2)
+            self.assertEqual(a.process.wait(PATIENCE), -9)
 
     def test_FF_A19_a_restore_that_hangs_on_two_of_eight_ranks_names_both(self):
         with Cluster(node={"restore_deadline": "50 ms"}) as c:
