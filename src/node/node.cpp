@@ -62,6 +62,7 @@ Node::Node(const NodeConfig& config, World world, Records& records)
       roll_(
           registry_, world_.inventory, world_.workers, world_.log,
           {.changed = [this](Member& m) { memberChanged(m); },
+           .vanished = [this](Member& m) { readAgain(m.id); },
            .seen = [this](const Member& m, std::string_view because) { memberSeen(m, because); }}),
       link_(
           {.node = name_, .master = config.master, .masterUid = world_.masterUid}, world_.network,
@@ -292,6 +293,12 @@ void Node::memberSeen(const Member& member, std::string_view because) {
                       .add("job", text(member.job))
                       .add("pid", std::int64_t(member.process.identity.pid))
                       .add("because", std::string(because)));
+}
+
+void Node::readAgain(MemberId id) {
+  tasks_.add(mover_.adopt(id).then([this, id] {
+    if (auto* m = registry_.member(id)) memberChanged(*m);
+  }));
 }
 
 void Node::memberChanged(Member& member) {
