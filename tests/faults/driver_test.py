@@ -162,14 +162,16 @@ class Deadlines(unittest.TestCase):
             self.both_go_on(c, a, b)
 
     def test_FF_A3_after_a_kill_in_mid_save_the_true_state_is_read_and_repaired(self):
-        for strands in ("no", "yes"):
-            with self.subTest(strands=strands), Cluster(node={"save_deadline": "50 ms"}) as c:
+        for strands, ends_first in (("no", True), ("yes", True), ("no", False)):
+            with self.subTest(strands=strands, ends_first=ends_first), Cluster(node={"save_deadline": "50 ms"}) as c:
                 a, b = self.overdue_save(c)
                 node = c.nodes[0]
                 turn(node, strands, "strands", a)
                 node.daemon.kill()
-                turn(node, "", "hang.checkpoint", a)
+                if ends_first:
+                    turn(node, "", "hang.checkpoint", a)
                 node.start_connected()
+                turn(node, "", "hang.checkpoint", a)
                 self.both_go_on(c, a, b)
 
     def test_FF_A3_a_job_on_two_nodes_is_whole_again_after_a_kill_on_one_of_them(self):
