@@ -47,6 +47,7 @@ void Group::orderOverdue(Instant now, const Order& order, Actions& out) {
   if (order.kind == OrderKind::Save || order.kind == OrderKind::Restore) {
     if (member != job.members.end()) member->second.overdue = true;
     job.cause = Cause::Overdue;
+    job.detail = job.lateCalls();
   }
   bool locks = order.kind == OrderKind::Quiesce || order.kind == OrderKind::Release ||
                order.kind == OrderKind::Grant;
@@ -216,7 +217,7 @@ void Group::learnAll(Step& s, Job& job, const Order& order, const Outcome& o,
                      std::optional<Residency> otherwise) {
   std::set<MemberId> read;
   for (const MemberFact& fact : o.members) {
-    learn(s, job, order.node, fact);
+    learn(s, job, order.node, fact, o.detail);
     read.insert(fact.member);
   }
   if (!otherwise || !o.ok()) return;

@@ -97,7 +97,8 @@ private:
   void on(Step&, const MemberCleared&);
   void name(Job&, NodeId);
   void remove(Step&, Participant&, bool died, Cause);
-  void learn(Step&, Job&, NodeId, const MemberFact&);
+  // `why`: what the driver said, if this is how a call ended.
+  void learn(Step&, Job&, NodeId, const MemberFact&, const std::string& why = {});
   void tellOutside(Step&, Job&, const Member&);
   void discard(Step&, Job&, const Member&);
   void removeMember(Job&, MemberId);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "mention.h"
+
 namespace ts {
 
 bool Member::on() const {
@@ -14,6 +16,14 @@ bool Booked::covers(const Booked& need) const {
     return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
   };
   return within(need.outgoing, outgoing) && within(need.incoming, incoming);
+}
+
+std::string Job::lateCalls() const {
+  std::string all;
+  for (const auto& [member, m] : members) {
+    if (m.overdue && !m.dead) all += (all.empty() ? "a call on " : ", ") + mention(member);
+  }
+  return all;
 }
 
 bool Job::complete() const {

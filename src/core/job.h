@@ -158,6 +158,8 @@ struct Job {
   std::uint64_t plannedIn = 0;  // the number of the derivation that gave it a part in a switch
   std::uint64_t lookedIn = 0;   // ... that asked whether its turn has come
 
+  // Each member by its name: one of many ranks that hangs is looked for by its pid.
+  std::string lateCalls() const;
   bool complete() const;  // "A job is queued only when its claim is complete"
   bool still() const;     // barrier 1: no member of it runs, anywhere
   bool moving() const;    // a save or restore is under way

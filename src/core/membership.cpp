@@ -129,7 +129,7 @@ void Group::on(Step& s, const MemberSeen& e) {
   changed_ = true;
 }
 
-void Group::learn(Step& s, Job& job, NodeId node, const MemberFact& fact) {
+void Group::learn(Step& s, Job& job, NodeId node, const MemberFact& fact, const std::string& why) {
   auto [it, isNew] = job.members.try_emplace(fact.member);
   Member& m = it->second;
   m.reported = true;
@@ -149,7 +149,8 @@ void Group::learn(Step& s, Job& job, NodeId node, const MemberFact& fact) {
   // Its acquire has not been answered yet, so the claim can still grow.
   if (job.queued && !job.slice) reclaim(s, job, true);
   if (fact.residency == Residency::Faulted && job.fault == FaultKind::None) {
-    setFault(s, job, FaultKind::Restore, Cause::DriverError, "the driver calls a member faulted");
+    setFault(s, job, FaultKind::Restore, Cause::DriverError,
+             why.empty() ? "the driver calls a member faulted" : why);
   }
   touch(job);
 }

@@ -183,7 +183,7 @@ Group::Obstacle Group::ownObstacle(const Job& job, Instant now) const {
   }
   for (const auto& [id, m] : job.members) {
     if (m.dead) continue;
-    if (m.overdue) return held(Cause::Overdue, "a call on " + mention(id));
+    if (m.overdue) return held(Cause::Overdue, job.lateCalls());
     if (!roster_.up(m.node)) return held(Cause::NodeSuspect, mention(m.node));
     for (const DeviceState* d : m.at) {
       bool away = m.saved() && d->claims > 0 && d->owner != id_ && !d->present.empty();
@@ -216,7 +216,7 @@ Group::Obstacle Group::outObstacle(const Job& out, const Job& incoming,
     // "its device is clear when measured"
     if (m.dead) return held(Cause::NotReleased, mention(id) + " has died");
     if (m.condemned) return held(Cause::NodeDead, mention(id) + " is being ended");
-    if (m.overdue) return held(Cause::Overdue, "a call on " + mention(id));
+    if (m.overdue) return held(Cause::Overdue, out.lateCalls());
     if (!roster_.up(m.node)) return held(Cause::NodeSuspect, mention(m.node));
     if (m.fact.residency == Residency::Faulted) {
       return {Obstacle::Kind::Refuse, Cause::Blocked, out.id, out.detail};

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "node/capabilities.h"
@@ -69,6 +70,19 @@ void examineDevices(Inventory& inventory, Findings& out) {
   }
 }
 
+// What the driver can bring back. It lets programs use more than that, and says so too late: at the
+// restore.
+void examineFeatures(Inventory& inventory, Findings& out) {
+  constexpr int kIpcDriver = 610;
+  auto detail = inventory.detail();
+  auto at = detail.find_first_of("0123456789");
+  if (!detail.starts_with("driver ") || at == std::string::npos) return;
+  bool ipc = std::atoi(detail.c_str() + at) >= kIpcDriver;
+  out.add("ok", "restores one process's memory: yes; memory shared by CUDA IPC: " +
+                    std::string(ipc ? "yes" : "no, needs driver 610; such jobs must not be saved") +
+                    "; MIG: no; MPS clients: no");
+}
+
 void examineRights(Findings& out) {
   out.check(::geteuid() == 0, "runs as uid " + std::to_string(::geteuid()),
             "the driver lets only root move other users' processes");
@@ -97,6 +111,7 @@ std::string examine(const NodeConfig& config, const Health& health, Inventory& i
             "master " + (alone ? std::string("none: alone") : config.master), health.master);
   examineRights(out);
   examineDevices(inventory, out);
+  examineFeatures(inventory, out);
   examineBackends(config, backends, out);
   out.add("ok", "host memory: " + gib(memAvailable()) + " available, snapshots hold " +
                     gib(health.savedBytes) +

@@ -28,6 +28,12 @@ DeviceBytes merged(const DeviceBytes& known, const Seen* seen, const Scan& scan)
   return out;
 }
 
+// A process that is stopped neither allocates nor frees.
+bool hasVanished(const Member& member, const Seen* seen, const Scan& scan) {
+  if (member.residency != Residency::Quiet || member.ended) return false;
+  return total(merged(member.bytes, seen, scan)) < member.total();
+}
+
 // A member whose state is elsewhere keeps its bytes: those of its snapshot.
 bool update(Member& member, const Seen* seen, const Scan& scan) {
   if (!isOnDevice(member.residency) || member.ended) return false;
@@ -75,7 +81,12 @@ void applyScan(Registry& registry, const Scan& scan, const MemberNews& news) {
     Member& m = *registry.member(id);
     Job* job = registry.job(m.job);
     if (!job || job->spec.backend == "none") continue;
-    if (!update(m, scan.find(m.process.identity), scan)) continue;
+    const Seen* seen = scan.find(m.process.identity);
+    if (hasVanished(m, seen, scan)) {
+      news.vanished(m);
+      continue;
+    }
+    if (!update(m, seen, scan)) continue;
     registry.record(m);
     news.changed(m);
   }

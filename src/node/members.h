@@ -12,6 +12,9 @@ namespace ts::node {
 struct MemberNews {
   // A member is new, or is otherwise than it was known.
   std::function<void(Member&)> changed;
+  // It is quiet, and what it had on a device is there no more: a call that an earlier life of the
+  // daemon made has ended since. Only the driver knows where its state is.
+  std::function<void(Member&)> vanished;
   // It is new; what made it one: see Kinship.
   std::function<void(const Member&, std::string_view because)> seen;
 };

@@ -364,7 +364,8 @@ kj::Promise<void> Mover::adopt(MemberId id) {
                                              : TargetState::Gone;
       })
       .then([this, id](TargetState state) {
-        if (auto* m = parts_.registry.member(id)) {
+        auto* m = parts_.registry.member(id);
+        if (m && !busy_.contains(id)) {  // else an order's own look tells
           setResidency(*m, residencyOf(state, Residency::Faulted));
         }
       });

@@ -62,6 +62,7 @@ Node::Node(const NodeConfig& config, World world, Records& records)
       roll_(
           registry_, world_.inventory, world_.workers, world_.log,
           {.changed = [this](Member& m) { memberChanged(m); },
+           .vanished = [this](Member& m) { readAgain(m.id); },
            .seen = [this](const Member& m, std::string_view because) { memberSeen(m, because); }}),
       link_(
           {.node = name_, .master = config.master, .masterUid = world_.masterUid}, world_.network,
@@ -278,18 +279,13 @@ void Node::heartbeat(wire::NodeSession::HeartbeatParams::Builder out) {
   if (!std::exchange(measuring_, true)) tasks_.add(measure());
 }
 
+// Whoever has begun to use a device since it was last looked at is seen now, whatever moves.
 kj::Promise<void> Node::measure() {
-  std::vector<std::uint32_t> indices;
-  for (const auto& gpu : roll_.devices()) indices.push_back(gpu.index);
-  return world_.workers
-      .call<DeviceBytes>([&inventory = world_.inventory, indices] {
-        DeviceBytes free;
-        for (auto device : indices) {
-          if (auto memory = inventory.memory(device)) free[device] = memory->freeBytes;
-        }
-        return free;
+  return roll_.look()
+      .then([this](const Scan& scan) {
+        free_.clear();
+        for (const auto& [device, memory] : scan.memory) free_[device] = memory.freeBytes;
       })
-      .then([this](DeviceBytes free) { free_ = std::move(free); })
       .attach(kj::defer([this] { measuring_ = false; }));
 }
 
@@ -300,6 +296,12 @@ void Node::memberSeen(const Member& member, std::string_view because) {
                       .add("job", text(member.job))
                       .add("pid", std::int64_t(member.process.identity.pid))
                       .add("because", std::string(because)));
+}
+
+void Node::readAgain(MemberId id) {
+  tasks_.add(mover_.adopt(id).then([this, id] {
+    if (auto* m = registry_.member(id)) memberChanged(*m);
+  }));
 }
 
 void Node::memberChanged(Member& member) {

@@ -71,6 +71,7 @@ private:
   void taskFailed(kj::Exception&& exception) override;
   void memberSeen(const Member& member, std::string_view because);
   void memberChanged(Member& member);
+  void readAgain(MemberId id);
   void processEnded(const Identity& identity);
   void memberEnded(Member& member);
   void watchMember(MemberId member);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "node/device_room.h"
 #include "node/host_memory.h"
 #include "node/members.h"
 #include "node/words.h"
@@ -22,10 +23,11 @@ void merge(std::vector<HostLimit>& into, std::vector<HostLimit> more) {
   }
 }
 
-std::string lacks(const Bookings::Verdict& v, const Scan& scan) {
-  if (v.unmeasured) return scan.whyUnmeasured(*v.unmeasured);
+std::string lacks(const Bookings::Verdict& v, Registry& registry, const Scan& scan) {
+  if (v.unmeasured) return scan.whyUnmeasured(*v.device);
+  auto held = v.device ? "; it is held by " + holdersOf(registry, scan, *v.device) : "";
   return v.what + ": needs " + std::to_string(v.need) + " bytes, free are " +
-         std::to_string(v.free);
+         std::to_string(v.free) + held;
 }
 
 }  // namespace
@@ -125,8 +127,8 @@ Outcome Preparation::book(const JobName& waiter, const std::vector<MemberId>& ou
   auto verdict = parts_.bookings.book(waiter, needOf(outgoing, incoming),
                                       parts_.registry.savedBytes(), findings.limits, free);
   if (verdict.ok) return {};
-  auto out =
-      refusal(verdict.device ? Cause::NoDeviceMemory : Cause::NoHostMemory, lacks(verdict, scan));
+  auto out = refusal(verdict.device ? Cause::NoDeviceMemory : Cause::NoHostMemory,
+                     lacks(verdict, parts_.registry, scan));
   out.need = verdict.need;
   out.free = verdict.free;
   return out;

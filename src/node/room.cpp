@@ -70,16 +70,16 @@ Bookings::Verdict Bookings::book(const JobName& waiter, const Need& need, Bytes 
   for (const auto& limit : all) {
     Bytes wanted = hostUnder(limit, need);
     Bytes room = minus(limit.room, booked(limit));
-    if (wanted > 0 && wanted > room) return refuse({false, false, wanted, room, limit.name});
+    if (wanted > 0 && wanted > room) return refuse({false, {}, wanted, room, limit.name});
   }
   for (const auto& [device, wanted] : need.takes) {
     if (wanted == 0) continue;
     if (!free.contains(device)) {
-      return refuse({false, true, wanted, 0, "device " + std::to_string(device), device});
+      return refuse({false, device, wanted, 0, "device " + std::to_string(device), true});
     }
     Bytes room = minus(plus(at(free, device), at(need.frees, device)), promised(device));
     if (wanted > room) {
-      return refuse({false, true, wanted, room, "device " + std::to_string(device)});
+      return refuse({false, device, wanted, room, "device " + std::to_string(device)});
     }
   }
   booked_[waiter] = need;

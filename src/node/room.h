@@ -38,11 +38,11 @@ public:
 
   struct Verdict {
     bool ok = true;
-    bool device = false;  // what lacks: device memory, else host memory
+    std::optional<std::uint32_t> device;  // what lacks: memory of this device, else host memory
     Bytes need = 0;
     Bytes free = 0;
-    std::string what;                         // the limit that says no
-    std::optional<std::uint32_t> unmeasured;  // a device of which nobody knows what is free
+    std::string what;         // the limit that says no
+    bool unmeasured = false;  // nobody knows what is free on the device
   };
   // Books for `waiter`, or changes nothing. `kept`: bytes of all snapshots now. `free`: by device,
   // as measured; a device that is not in it could not be measured and has no room.

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
 
 #include "simgpu/driver.h"
 
@@ -26,15 +27,21 @@ public:
 
   template <class Body>
   CUresult run(Card& card, Body body) {
+    auto settings = card.settings();
+    bool traced = settings->trace == TraceLevel::All;
+    if (!traced && !settings->anyKnob()) return body();
+    if (traced) trace("begin", "");
     Knobs& knobs = driver_.knobs(card);
     CUresult result = knobs.pass(card, name_);
+    if (Knobs::crashes(card, name_, Crash::Before)) crash();
     if (result == CUDA_SUCCESS) result = knobs.answer(card, name_, body());
-    if (card.settings()->trace == TraceLevel::All) trace(result);
+    if (traced) trace("end", " code=" + std::to_string(result));
+    if (Knobs::crashes(card, name_, Crash::After)) crash();
     return result;
   }
 
 private:
-  void trace(CUresult result);
+  void trace(const char* when, const std::string& end);
 
   Driver& driver_;
   const char* name_;
@@ -89,6 +96,14 @@ CUresult streamCall(const char* name, CUstream handle, Body body) {
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     return body(driver, stream);
   });
+}
+
+// What a process has used is remembered: not every driver brings it back.
+inline CUresult useFeature(Driver& driver, const Context& context, Feature Settings::*feature,
+                           UsedFeature bit) {
+  if ((*context.card->settings()).*feature == Feature::Off) return CUDA_ERROR_NOT_SUPPORTED;
+  driver.host.slot(driver.slot).features |= bit;
+  return CUDA_SUCCESS;
 }
 
 inline std::byte* bytesAt(CUdeviceptr at) {

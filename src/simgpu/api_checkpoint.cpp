@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "simgpu/api.h"
 #include "simgpu/futex.h"
@@ -83,19 +84,21 @@ bool heldUp(const Target& target, std::optional<HelperCall> call, CUprocessState
   return *call == HelperCall::Unlock && peer == CU_PROCESS_STATE_CHECKPOINTED;
 }
 
+void waitForSet(const Target& target, std::optional<HelperCall> call, const std::set<int>& set) {
+  for (int pid : set)
+    for (auto peer = target.host->find(pid); pid != target.pid && peer && target.lives();
+         peer = target.host->find(pid)) {
+      auto state = static_cast<CUprocessState>(target.host->slot(*peer).state.load());
+      if (!heldUp(target, call, state)) break;
+      sleepNs(kPeerLookNs);
+    }
+}
+
 // No call: a question for the state.
 void waitForPeers(const Target& target, std::optional<HelperCall> call) {
-  for (unsigned c = 0; c < target.host->cardCount(); ++c) {
-    auto settings = target.host->card(c).settings();
-    if (settings->peers.count(target.pid) == 0) continue;
-    for (int pid : settings->peers)
-      for (auto peer = target.host->find(pid); pid != target.pid && peer && target.lives();
-           peer = target.host->find(pid)) {
-        auto state = static_cast<CUprocessState>(target.host->slot(*peer).state.load());
-        if (!heldUp(target, call, state)) break;
-        sleepNs(kPeerLookNs);
-      }
-  }
+  for (unsigned c = 0; c < target.host->cardCount(); ++c)
+    for (const auto& set : target.host->card(c).settings()->peers)
+      if (set.contains(target.pid)) waitForSet(target, call, set);
 }
 
 CUresult order(const Target& target, HelperCall call, unsigned timeoutMs) {
@@ -105,6 +108,8 @@ CUresult order(const Target& target, HelperCall call, unsigned timeoutMs) {
   Mailbox& mail = target.slot().mail;
   mail.call = call;
   mail.timeoutMs = timeoutMs;
+  mail.caller = ::getpid();
+  mail.callerStart = startTimeOf(::getpid()).value_or(0);
   change(mail.state, MailState::Posted);
   CUresult result = answer(target, until).value_or(CUDA_ERROR_NOT_READY);
   if (target.lives()) mail.state = MailState::Empty;
@@ -112,10 +117,20 @@ CUresult order(const Target& target, HelperCall call, unsigned timeoutMs) {
   return result;
 }
 
-bool traces(Host& host) {
+bool traces(Host& host, TraceLevel least) {
   for (unsigned i = 0; i < host.cardCount(); ++i)
-    if (host.card(i).settings()->trace != TraceLevel::Off) return true;
+    if (host.card(i).settings()->trace >= least) return true;
   return false;
+}
+
+// The first card decides that says anything of this process.
+template <class Value>
+Value said(const Target& target, Value Settings::*field, Value nothing) {
+  for (unsigned i = 0; i < target.host->cardCount(); ++i) {
+    Value value = (*target.host->card(i).settingsOf(target.pid)).*field;
+    if (value != nothing) return value;
+  }
+  return nothing;
 }
 
 void trace(Host& host, const char* when, const char* call, pid_t target, const char* end) {
@@ -124,19 +139,41 @@ void trace(Host& host, const char* when, const char* call, pid_t target, const c
   host.trace(line);
 }
 
-CUresult checkpointCall(const char* name, int pid, HelperCall call, unsigned timeoutMs) {
+// A call on another process, with its beginning and its end in the trace.
+template <class Body>
+CUresult callOn(const char* name, int pid, TraceLevel least, Body body) {
   return guarded([&] {
     Target target;
     if (CUresult error = findTarget(pid, target)) return error;
-    bool traced = traces(*target.host);
+    bool traced = traces(*target.host, least);
     if (traced) trace(*target.host, "begin", name, target.pid, "");
-    waitForPeers(target, call);
-    CUresult result = order(target, call, timeoutMs);
+    CUresult result = body(target);
     char end[32];
     std::snprintf(end, sizeof end, " code=%d", result);
     if (traced) trace(*target.host, "end", name, target.pid, end);
     return result;
   });
+}
+
+CUresult checkpointCall(const char* name, int pid, HelperCall call, unsigned timeoutMs) {
+  return callOn(name, pid, TraceLevel::Checkpoint, [&](const Target& target) {
+    if (call == HelperCall::Lock && said(target, &Settings::noContext, false))
+      return CUDA_ERROR_NOT_INITIALIZED;
+    waitForPeers(target, call);
+    return order(target, call, timeoutMs);
+  });
+}
+
+// Asked in the caller: the target need not be able to answer.
+CUresult stateOf(const Target& target, CUprocessState& out) {
+  static Knobs knobs;
+  Card& card = target.host->card(0);
+  if (CUresult error = knobs.pass(card, "state", target.pid)) return error;
+  waitForPeers(target, std::nullopt);
+  auto state = static_cast<int>(target.slot().state.load());
+  out = static_cast<CUprocessState>(
+      said(target, &Settings::driverState, std::optional<int>()).value_or(state));
+  return knobs.answer(card, "state", CUDA_SUCCESS, target.pid);
 }
 
 bool allZero(const void* from, std::size_t bytes) {
@@ -179,14 +216,9 @@ SIMGPU_API CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs* a
 }
 
 SIMGPU_API CUresult cuCheckpointProcessGetState(int pid, CUprocessState* out) {
-  return guarded([&] {
-    Target target;
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult error = findTarget(pid, target)) return error;
-    waitForPeers(target, std::nullopt);
-    *out = static_cast<CUprocessState>(target.slot().state.load());
-    return CUDA_SUCCESS;
-  });
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return callOn("state", pid, TraceLevel::All,
+                [&](const Target& target) { return stateOf(target, *out); });
 }
 
 SIMGPU_API CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int* out) {

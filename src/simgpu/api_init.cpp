@@ -6,9 +6,10 @@
 
 namespace simgpu {
 
-void GatedCall::trace(CUresult result) {
-  char line[128];
-  std::snprintf(line, sizeof line, "call %s pid=%d code=%d", name_, ::getpid(), result);
+void GatedCall::trace(const char* when, const std::string& end) {
+  char line[160];
+  std::snprintf(line, sizeof line, "%s %s pid=%d caller=%d%s", when, name_, ::getpid(), ::getpid(),
+                end.c_str());
   driver_.host.trace(line);
 }
 

@@ -8,11 +8,24 @@
 namespace simgpu {
 namespace {
 
+CUresult allocateIn(Driver& driver, Context& context, CUdeviceptr* out, std::size_t bytes) {
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  auto most = context.card->settings()->mappings;
+  if (most && driver.memory.count() >= *most) return CUDA_ERROR_OUT_OF_MEMORY;
+  return driver.memory.allocate(context, *context.card, bytes, *out);
+}
+
 CUresult allocate(const char* name, CUdeviceptr* out, std::size_t bytes) {
   return deviceCall(name, [&](Driver& driver, Context& context) {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return driver.memory.allocate(context, *context.card, bytes, *out);
+    return allocateIn(driver, context, out, bytes);
   });
+}
+
+// The pages that a machine may pin for one process are counted.
+bool mayPin(const Context& context, std::size_t bytes) {
+  auto settings = context.card->settings();
+  std::uint64_t all = hostMemory().pinned() + bytes;
+  return all <= settings->lockedMemory.value_or(all) && all <= settings->hostMemory.value_or(all);
 }
 
 }  // namespace
@@ -23,7 +36,10 @@ SIMGPU_API CUresult cuMemAlloc_v2(CUdeviceptr* out, std::size_t bytes) {
 
 // Managed memory is device memory here: reachable from both sides, counted on the card.
 SIMGPU_API CUresult cuMemAllocManaged(CUdeviceptr* out, std::size_t bytes, unsigned) {
-  return allocate("cuMemAllocManaged", out, bytes);
+  return deviceCall("cuMemAllocManaged", [&](Driver& driver, Context& context) {
+    CUresult error = useFeature(driver, context, &Settings::uvm, kUsedUvm);
+    return error != CUDA_SUCCESS ? error : allocateIn(driver, context, out, bytes);
+  });
 }
 
 SIMGPU_API CUresult cuMemAllocPitch_v2(CUdeviceptr* out, std::size_t* pitch, std::size_t width,
@@ -101,7 +117,8 @@ SIMGPU_API CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* size
 }
 
 SIMGPU_API CUresult cuMemHostAlloc(void** out, std::size_t bytes, unsigned) {
-  return deviceCall("cuMemHostAlloc", [&](Driver&, Context&) {
+  return deviceCall("cuMemHostAlloc", [&](Driver&, Context& context) {
+    if (!mayPin(context, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     return out == nullptr ? CUDA_ERROR_INVALID_VALUE : hostMemory().allocate(bytes, *out);
   });
 }
@@ -115,8 +132,9 @@ SIMGPU_API CUresult cuMemFreeHost(void* at) {
 }
 
 SIMGPU_API CUresult cuMemHostRegister_v2(void* at, std::size_t bytes, unsigned) {
-  return deviceCall("cuMemHostRegister",
-                    [&](Driver&, Context&) { return hostMemory().enlist(at, bytes); });
+  return deviceCall("cuMemHostRegister", [&](Driver&, Context& context) {
+    return mayPin(context, bytes) ? hostMemory().enlist(at, bytes) : CUDA_ERROR_OUT_OF_MEMORY;
+  });
 }
 
 SIMGPU_API CUresult cuMemHostUnregister(void* at) {

@@ -1,8 +1,14 @@
+#include <cstring>
+
 #include "simgpu/api.h"
 #include "simgpu/host_memory.h"
 
 namespace simgpu {
 namespace {
+
+struct IpcHandle {
+  char reserved[64];
+};
 
 // What the driver says of a pointer. Host memory that it does not know has no attributes.
 CUresult attributeOf(Driver& driver, void* out, int which, CUdeviceptr at) {
@@ -64,22 +70,33 @@ SIMGPU_API CUresult cuPointerGetAttributes(unsigned count, int* which, void** ou
   });
 }
 
-// Sharing of device memory between processes is what this card cannot do.
-SIMGPU_API CUresult cuIpcGetMemHandle(void*, CUdeviceptr) {
-  return CUDA_ERROR_NOT_SUPPORTED;
+// Device memory is offered to other processes where the card says so; to open what another offers
+// is what this card cannot do.
+SIMGPU_API CUresult cuIpcGetMemHandle(void* out, CUdeviceptr at) {
+  return deviceCall("cuIpcGetMemHandle", [&](Driver& driver, Context& context) {
+    if (out == nullptr || !driver.memory.find(at)) return CUDA_ERROR_INVALID_VALUE;
+    std::memset(out, 0, sizeof(IpcHandle));
+    std::memcpy(out, &at, sizeof at);
+    return useFeature(driver, context, &Settings::ipc, kUsedIpc);
+  });
 }
+
+// An object that several cards write at once, as NVLS wants it. It counts as used from here on.
+SIMGPU_API CUresult cuMulticastCreate(CUmemGenericAllocationHandle* out, const void* properties) {
+  return deviceCall("cuMulticastCreate", [&](Driver& driver, Context& context) {
+    if (out == nullptr || properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = useFeature(driver, context, &Settings::nvls, kUsedNvls);
+    if (result == CUDA_SUCCESS) *out = reinterpret_cast<std::uintptr_t>(&context);
+    return result;
+  });
+}
+
 SIMGPU_API CUresult cuIpcCloseMemHandle(CUdeviceptr) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 SIMGPU_API CUresult cuIpcGetEventHandle(void*, CUevent) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
-
-namespace {
-struct IpcHandle {
-  char reserved[64];
-};
-}  // namespace
 
 SIMGPU_API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr*, IpcHandle, unsigned) {
   return CUDA_ERROR_NOT_SUPPORTED;

@@ -1,6 +1,8 @@
 // One card: its memory, its link, its compute unit and its control file.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,7 +32,9 @@ public:
   Card& operator=(const Card&) = delete;
 
   unsigned index() const { return index_; }
-  std::shared_ptr<const Settings> settings() { return control_.read(); }
+  // As they are for this process, or for another.
+  std::shared_ptr<const Settings> settings() { return settingsOf(::getpid()); }
+  std::shared_ptr<const Settings> settingsOf(pid_t pid) { return control_.read(pid); }
   std::uint64_t totalBytes() const { return state_->granules * kGranule; }
   std::uint64_t usedBytes() const { return state_->usedGranules * kGranule; }
   std::uint64_t freeBytes() const { return totalBytes() - usedBytes(); }

@@ -231,6 +231,18 @@ std::uint64_t DeviceMemory::heldOn(const Card& card) {
   return host_.slot(slot_).bytes[card.index()];
 }
 
+std::uint64_t DeviceMemory::allBytes() {
+  std::lock_guard lock(mutex_);
+  std::uint64_t all = 0;
+  for (const auto& block : blocks_) all += block->bytes;
+  return all;
+}
+
+std::size_t DeviceMemory::count() {
+  std::lock_guard lock(mutex_);
+  return places_.size();
+}
+
 CUresult DeviceMemory::saveAll() {
   std::lock_guard lock(mutex_);
   if (!std::ranges::all_of(blocks_, [](auto& b) { return makeRoom(*b); })) {

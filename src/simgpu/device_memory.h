@@ -62,6 +62,8 @@ public:
   // All of the range is device memory that may be touched.
   bool covers(CUdeviceptr at, std::uint64_t bytes);
   std::uint64_t heldOn(const Card& card);
+  std::uint64_t allBytes();  // wherever they are
+  std::size_t count();       // of allocations that are mapped
 
   // Called with no device work in flight and none to come. Either all is moved or nothing;
   // CUDA_ERROR_UNKNOWN when neither could be kept.

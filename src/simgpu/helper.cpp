@@ -1,15 +1,16 @@
 #include "simgpu/helper.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <latch>
 #include <vector>
 
 #include "simgpu/driver.h"
 #include "simgpu/futex.h"
+#include "simgpu/host_memory.h"
 #include "simgpu/process_id.h"
 #include "simgpu/quiet_thread.h"
 
@@ -24,11 +25,6 @@ const char* nameOf(HelperCall call) {
   return kNames[static_cast<unsigned>(call)];
 }
 
-[[noreturn]] void crash() {
-  ::kill(::getpid(), SIGSEGV);
-  for (;;) ::pause();
-}
-
 class Helper {
 public:
   explicit Helper(Driver& driver) : driver_(driver), slot_(driver.host.slot(driver.slot)) {}
@@ -39,12 +35,20 @@ private:
   CUresult lock(std::uint32_t timeoutMs);
   CUresult checkpoint();
   CUresult restore();
+  CUresult bringBack();
   CUresult unlock();
   bool drain(Until until);
   CUresult failed(CUresult result);  // the state after it; what is lost stays lost
   CUresult knobs(const char* call);
   CUresult answer(HelperCall call, CUresult result);
   void release();
+  bool isStranded();  // the caller died meanwhile, and the cards do not forgive that
+  CUresult strand();
+  bool isRestorable();
+  bool isMpsClient();
+  bool hasRoom();  // for what a checkpoint would keep
+  bool crashes(HelperCall call, Crash when);
+  [[noreturn]] void crashWhenHeard();
   std::vector<Card*> cards();
   std::uint64_t longest(std::uint64_t Settings::*field);
   bool anyCard(bool Settings::*flag);
@@ -67,8 +71,11 @@ void Helper::serve() {
       if (releaseAtNs_ > 0 && nowNs() >= releaseAtNs_) release();
       continue;
     }
-    mail.result = answer(mail.call, obey(mail.call, mail.timeoutMs));
+    HelperCall call = mail.call;
+    if (crashes(call, Crash::Before)) crash();
+    mail.result = answer(call, obey(call, mail.timeoutMs));
     change(mail.state, MailState::Done);
+    if (crashes(call, Crash::After)) crashWhenHeard();
   }
 }
 
@@ -128,9 +135,9 @@ bool Helper::drain(Until until) {
 CUresult Helper::lock(std::uint32_t timeoutMs) {
   if (state() != CU_PROCESS_STATE_RUNNING) return CUDA_ERROR_ILLEGAL_STATE;
   if (CUresult error = knobs("lock")) return error;
-  if (anyCard(&Settings::lockCrashes)) crash();
   Until until;
   if (timeoutMs > 0) until = Clock::now() + std::chrono::milliseconds(timeoutMs);
+  if (isMpsClient()) return CUDA_ERROR_NOT_SUPPORTED;
   driver_.gate.close();
   if (!drain(until)) {
     driver_.gate.open();
@@ -139,6 +146,30 @@ CUresult Helper::lock(std::uint32_t timeoutMs) {
   sleepNs(longest(&Settings::lockNs));
   become(CU_PROCESS_STATE_LOCKED);
   return CUDA_SUCCESS;
+}
+
+bool Helper::crashes(HelperCall call, Crash when) {
+  return std::ranges::any_of(cards(),
+                             [&](Card* card) { return Knobs::crashes(*card, nameOf(call), when); });
+}
+
+void Helper::crashWhenHeard() {
+  Mailbox& mail = slot_.mail;
+  while (mail.state == MailState::Done && startTimeOf(mail.caller) == mail.callerStart)
+    waitWhile(mail.state, MailState::Done, kSoonNs);
+  crash();
+}
+
+bool Helper::isStranded() {
+  const Mailbox& mail = slot_.mail;
+  return anyCard(&Settings::strands) && startTimeOf(mail.caller) != mail.callerStart;
+}
+
+// Locked, with its bytes on the card, whatever the call was to do.
+CUresult Helper::strand() {
+  driver_.gate.close();
+  become(CU_PROCESS_STATE_LOCKED);
+  return CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 CUresult Helper::failed(CUresult result) {
@@ -150,8 +181,11 @@ CUresult Helper::checkpoint() {
   if (state() != CU_PROCESS_STATE_LOCKED) return CUDA_ERROR_ILLEGAL_STATE;
   if (CUresult error = knobs("checkpoint")) return error;
   sleepNs(longest(&Settings::saveNs));
+  if (anyCard(&Settings::mig) || !hasRoom()) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (isStranded()) return strand();
   CUresult result = driver_.memory.saveAll();
   if (result != CUDA_SUCCESS) return failed(result);
+  slot_.savedBytes = driver_.memory.allBytes();
   std::uint64_t delay = longest(&Settings::releaseDelayNs);
   releaseAtNs_ = nowNs() + delay;
   if (delay == 0) release();
@@ -168,23 +202,62 @@ void Helper::release() {
 CUresult Helper::restore() {
   if (state() != CU_PROCESS_STATE_CHECKPOINTED) return CUDA_ERROR_ILLEGAL_STATE;
   if (slot_.unrecoverable != 0) return CUDA_ERROR_OPERATING_SYSTEM;
-  if (CUresult error = knobs("restore")) return error;
-  sleepNs(longest(&Settings::restoreNs));
-  if (releaseAtNs_ > 0) release();
-  CUresult result = driver_.memory.restoreAll();
+  CUresult result = knobs("restore");
+  if (result == CUDA_SUCCESS && !isRestorable()) {
+    slot_.unrecoverable = 1;
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  if (result == CUDA_SUCCESS) result = bringBack();
   if (result == CUDA_ERROR_OUT_OF_MEMORY && anyCard(&Settings::stickyRestoreOom))
     slot_.unrecoverable = 1;
   if (result != CUDA_SUCCESS) return failed(result);
   slot_.contexts = savedContexts_;
+  slot_.savedBytes = 0;
   slot_.restored = 1;
   become(CU_PROCESS_STATE_LOCKED);
   return CUDA_SUCCESS;
+}
+
+CUresult Helper::bringBack() {
+  sleepNs(longest(&Settings::restoreNs));
+  if (releaseAtNs_ > 0) release();
+  return driver_.memory.restoreAll();
+}
+
+// It may have used what the driver saves and cannot bring back.
+bool Helper::isRestorable() {
+  constexpr int kIpcDriver = 610;
+  for (Card* card : cards()) {
+    auto settings = card->settings();
+    bool ipc =
+        settings->ipc == Feature::On && std::atoi(settings->driverVersion.c_str()) >= kIpcDriver;
+    bool lost = ((slot_.features & kUsedIpc) != 0 && !ipc) ||
+                ((slot_.features & kUsedUvm) != 0 && settings->uvm != Feature::On) ||
+                ((slot_.features & kUsedNvls) != 0 && settings->nvls != Feature::On);
+    if (lost) return false;
+  }
+  return true;
+}
+
+bool Helper::isMpsClient() {
+  return std::ranges::any_of(cards(),
+                             [](Card* card) { return card->settings()->mps != Feature::Off; });
+}
+
+bool Helper::hasRoom() {
+  std::uint64_t bytes = driver_.memory.allBytes();
+  return std::ranges::all_of(cards(), [&](Card* card) {
+    auto settings = card->settings();
+    return bytes + hostMemory().pinned() <= settings->hostMemory.value_or(~0ull) &&
+           bytes + driver_.host.savedBytes() <= settings->store.value_or(~0ull);
+  });
 }
 
 CUresult Helper::unlock() {
   if (state() != CU_PROCESS_STATE_LOCKED) return CUDA_ERROR_ILLEGAL_STATE;
   if (CUresult error = knobs("unlock")) return error;
   sleepNs(longest(&Settings::unlockNs));
+  if (isStranded()) return strand();
   become(CU_PROCESS_STATE_RUNNING);
   driver_.gate.open();
   return CUDA_SUCCESS;

@@ -95,6 +95,8 @@ void Host::reclaimSlot(unsigned index) {
   slot.state = 0;
   slot.unrecoverable = 0;
   slot.restored = 0;
+  slot.features = 0;
+  slot.savedBytes = 0;
   slot.helperTid = 0;
   slot.mail.state = MailState::Empty;
   slot.pid = 0;
@@ -105,7 +107,8 @@ void Host::noteTeardown(const ProcessSlot& slot) {
   constexpr std::uint32_t kCheckpointed = 2;
   bool unsafe = slot.restored != 0 && slot.state != kCheckpointed;
   for (auto& card : cards_)
-    if (unsafe && (slot.contexts >> card->index() & 1u) && card->settings()->unsafeTeardown)
+    if (unsafe && (slot.contexts >> card->index() & 1u) &&
+        card->settingsOf(slot.pid)->unsafeTeardown)
       trace("host-hung pid=" + std::to_string(slot.pid));
 }
 
@@ -127,12 +130,20 @@ void Host::giveBack(unsigned slot, unsigned card, const Extents& extents) {
   state_->processes[slot].bytes[card] -= bytesIn(extents);
 }
 
+std::uint64_t Host::savedBytes() {
+  std::uint64_t all = 0;
+  for (unsigned i = 0; i < kMaxProcesses; ++i)
+    if (state_->processes[i].pid != 0) all += state_->processes[i].savedBytes;
+  return all;
+}
+
 void Host::trace(std::string_view what) {
   if (traceFd_ < 0) return;
   char line[512];
-  double seconds = static_cast<double>(nowNs()) * 1e-9;
-  int n = std::snprintf(line, sizeof line, "%.6f %.*s\n", seconds, static_cast<int>(what.size()),
-                        what.data());
+  constexpr unsigned long long kSecond = 1'000'000'000;
+  unsigned long long now = nowNs();
+  int n = std::snprintf(line, sizeof line, "%llu.%09llu %.*s\n", now / kSecond, now % kSecond,
+                        static_cast<int>(what.size()), what.data());
   auto bytes = std::min(static_cast<std::size_t>(n), sizeof line - 1);
   // One write per line: O_APPEND keeps the lines of several processes whole. A lost line is no
   // reason to fail a driver call.

@@ -43,6 +43,8 @@ public:
   std::optional<Extents> take(unsigned slot, unsigned card, std::uint64_t bytes);
   void giveBack(unsigned slot, unsigned card, const Extents& extents);
 
+  std::uint64_t savedBytes();  // of all processes
+
   // Appends a line to DIR/trace: "SECONDS WHAT".
   void trace(std::string_view what);
 

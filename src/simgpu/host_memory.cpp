@@ -48,6 +48,13 @@ CUresult HostMemory::strike(void* at) {
   return CUDA_SUCCESS;
 }
 
+std::uint64_t HostMemory::pinned() {
+  std::lock_guard lock(mutex_);
+  std::uint64_t all = 0;
+  for (const auto& [at, range] : ranges_) all += range.bytes;
+  return all;
+}
+
 bool HostMemory::knows(const void* at) {
   std::lock_guard lock(mutex_);
   return holding(reinterpret_cast<std::uintptr_t>(at)) != ranges_.end();

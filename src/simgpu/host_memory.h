@@ -16,6 +16,7 @@ public:
   CUresult enlist(void* at, std::uint64_t bytes);  // cuMemHostRegister
   CUresult strike(void* at);
   bool knows(const void* at);
+  std::uint64_t pinned();
 
 private:
   struct Range {

@@ -1,9 +1,10 @@
-// Misbehaviour on demand: delays, hangs and failures of single calls, as the card's control file
-// says now.
+// Misbehaviour on demand: delays, hangs, failures and crashes of single calls, as the card's
+// control file says now.
 #pragma once
 
+#include <unistd.h>
+
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -16,18 +17,26 @@ namespace simgpu {
 class Knobs {
 public:
   // Delays or hangs the calling thread as told; the result is what the call is to fail with, if
-  // anything.
-  CUresult pass(Card& card, std::string_view call);
+  // anything. `pid`: whose settings count.
+  CUresult pass(Card& card, std::string_view call, pid_t pid = ::getpid());
   // What the answer of a call that has done its work becomes.
-  CUresult answer(Card& card, std::string_view call, CUresult result);
+  CUresult answer(Card& card, std::string_view call, CUresult result, pid_t pid = ::getpid());
+  // This process is to die in, or after, the call.
+  static bool crashes(Card& card, std::string_view call, Crash when);
 
 private:
-  CUresult failure(Card& card, std::string_view call, bool after);
-  bool countedOut(const Settings* settings, std::string_view call, std::uint64_t onCall);
+  struct Count {
+    FailKnob knob;  // calls are counted from when the knob was turned to this
+    std::uint64_t calls = 0;
+  };
+  CUresult failure(const Settings& settings, std::string_view call, bool after);
+  bool countedOut(const FailKnob& fail, std::string_view call);
 
   std::mutex mutex_;
-  const Settings* counted_ = nullptr;  // calls are counted from the last change of the control file
-  std::map<std::string, std::uint64_t, std::less<>> calls_;
+  std::map<std::string, Count, std::less<>> counts_;
 };
+
+// As a program that touches memory which is not there.
+[[noreturn]] void crash();
 
 }  // namespace simgpu

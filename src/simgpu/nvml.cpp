@@ -3,11 +3,14 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "simgpu/host.h"
 #include "simgpu/nvml_abi.h"
+#include "simgpu/process_id.h"
+#include "simgpu/units.h"
 
 #define SIMGPU_API extern "C" __attribute__((visibility("default")))
 #define SIMGPU_ALIAS(name, target) SIMGPU_API decltype(target) name __attribute__((alias(#target)))
@@ -65,19 +68,33 @@ nvmlReturn_t copyText(char* out, unsigned size, const std::string& text) {
   return NVML_SUCCESS;
 }
 
+constexpr unsigned long long kNotAvailable = ~0ull;
+
 struct User {
   unsigned pid;
   unsigned long long bytes;
 };
 
-std::vector<User> usersOf(Host& h, const Card& card) {
+// What the control file says of a process instead of the truth; nothing: it says nothing.
+std::optional<User> saidOf(const Settings& settings, unsigned pid) {
+  if (settings.listed.empty() || settings.listed == "no") return std::nullopt;
+  if (settings.listed == "N/A") return User{pid, kNotAvailable};
+  return User{pid, *parseBytes(settings.listed)};
+}
+
+std::vector<User> usersOf(Host& h, Card& card) {
   h.reclaim();
   std::vector<User> users;
   for (unsigned i = 0; i < kMaxProcesses; ++i) {
     ProcessSlot& slot = h.slot(i);
     bool uses = slot.pid != 0 && (slot.contexts >> card.index() & 1u) != 0;
-    if (uses) users.push_back({static_cast<unsigned>(slot.pid), slot.bytes[card.index()]});
+    if (!uses || !card.settingsOf(slot.pid)->listed.empty()) continue;
+    users.push_back({static_cast<unsigned>(slot.pid), slot.bytes[card.index()]});
   }
+  // A process may be listed that has no memory on the card, or never asked the driver for anything.
+  for (const auto& [pid, own] : card.settingsOf(0)->ofProcess)
+    if (auto user = saidOf(*own, static_cast<unsigned>(pid)); user && startTimeOf(pid))
+      users.push_back(*user);
   return users;
 }
 
@@ -88,10 +105,18 @@ void fill(nvmlProcessInfo_t& out, const User& user) {
   out = {user.pid, user.bytes, kNoInstance, kNoInstance};
 }
 
+std::vector<User> mpsClientsOf(Host& h, Card& card) {
+  std::vector<User> clients;
+  for (const User& user : usersOf(h, card))
+    if (card.settingsOf(static_cast<pid_t>(user.pid))->mps != Feature::Off) clients.push_back(user);
+  return clients;
+}
+
 template <class Info>
-nvmlReturn_t listUsers(nvmlDevice_t device, unsigned* count, Info* out) {
+nvmlReturn_t listUsers(nvmlDevice_t device, unsigned* count, Info* out,
+                       std::vector<User> (*list)(Host&, Card&) = usersOf) {
   return withCard(device, count, [&](Host& h, Card& card) {
-    std::vector<User> users = usersOf(h, card);
+    std::vector<User> users = list(h, card);
     auto n = static_cast<unsigned>(users.size());
     bool fits = *count >= n && (out != nullptr || n == 0);
     *count = n;
@@ -273,7 +298,15 @@ SIMGPU_API nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device
   return listUsers(device, count, out);
 }
 
-// Nobody draws here, and nobody is an MPS client.
+SIMGPU_API nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device,
+                                                                   unsigned* count,
+                                                                   nvmlProcessInfo_t* out) {
+  return listUsers(device, count, out, mpsClientsOf);
+}
+SIMGPU_ALIAS(nvmlDeviceGetMPSComputeRunningProcesses_v2,
+             nvmlDeviceGetMPSComputeRunningProcesses_v3);
+
+// Nobody draws here.
 SIMGPU_API nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device,
                                                                  unsigned* count,
                                                                  nvmlProcessInfo_t*) {
@@ -283,8 +316,6 @@ SIMGPU_API nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t de
   });
 }
 SIMGPU_ALIAS(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlDeviceGetGraphicsRunningProcesses_v3);
-SIMGPU_ALIAS(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlDeviceGetGraphicsRunningProcesses_v3);
-SIMGPU_ALIAS(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlDeviceGetGraphicsRunningProcesses_v3);
 
 SIMGPU_API nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, int* out) {
   return withCard(device, out, [&](Host&, Card& card) {

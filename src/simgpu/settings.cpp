@@ -3,137 +3,16 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <sstream>
 
+#include "simgpu/setting_key.h"
 #include "simgpu/units.h"
 
 namespace simgpu {
 namespace {
-
-using Setter = std::function<bool(Settings&, const std::string&)>;
-
-bool parseBool(const std::string& text, bool& out) {
-  if (text != "yes" && text != "no") return false;
-  out = text == "yes";
-  return true;
-}
-
-template <class T>
-Setter with(std::optional<std::uint64_t> (*parse)(std::string_view), T Settings::*field) {
-  return [=](Settings& s, const std::string& text) {
-    auto value = parse(text);
-    if (value) s.*field = *value;
-    return value.has_value();
-  };
-}
-
-Setter flag(bool Settings::*field) {
-  return [=](Settings& s, const std::string& text) { return parseBool(text, s.*field); };
-}
-
-Setter words(std::string Settings::*field) {
-  return [=](Settings& s, const std::string& text) {
-    s.*field = text;
-    return !text.empty();
-  };
-}
-
-bool parseTrace(Settings& s, const std::string& text) {
-  if (text == "off")
-    s.trace = TraceLevel::Off;
-  else if (text == "checkpoint")
-    s.trace = TraceLevel::Checkpoint;
-  else if (text == "all")
-    s.trace = TraceLevel::All;
-  else
-    return false;
-  return true;
-}
-
-bool parseVersion(Settings& s, const std::string& text) {
-  char* end = nullptr;
-  s.cudaVersion = static_cast<int>(std::strtol(text.c_str(), &end, 10));
-  return *end == '\0' && s.cudaVersion >= 1000;
-}
-
-bool parsePeers(Settings& s, const std::string& text) {
-  std::istringstream words(text);
-  for (int pid; words >> pid;) s.peers.insert(pid);
-  return words.eof();
-}
-
-const std::map<std::string, Setter, std::less<>>& setters() {
-  static const auto& all = *new std::map<std::string, Setter, std::less<>>{
-      {"bytes", with(parseBytes, &Settings::bytes)},
-      {"context_bytes", with(parseBytes, &Settings::contextBytes)},
-      {"d2h", with(parseRate, &Settings::d2hRate)},
-      {"h2d", with(parseRate, &Settings::h2dRate)},
-      {"lock", with(parseDuration, &Settings::lockNs)},
-      {"save", with(parseDuration, &Settings::saveNs)},
-      {"restore", with(parseDuration, &Settings::restoreNs)},
-      {"unlock", with(parseDuration, &Settings::unlockNs)},
-      {"name", words(&Settings::name)},
-      {"uuid", words(&Settings::uuid)},
-      {"driver", words(&Settings::driverVersion)},
-      {"persistence_mode", flag(&Settings::persistenceMode)},
-      {"sticky_restore_oom", flag(&Settings::stickyRestoreOom)},
-      {"lock_times_out", flag(&Settings::lockTimesOut)},
-      {"lock_crashes", flag(&Settings::lockCrashes)},
-      {"mig", flag(&Settings::mig)},
-      {"unsafe_teardown", flag(&Settings::unsafeTeardown)},
-      {"release_delay", with(parseDuration, &Settings::releaseDelayNs)},
-      {"cuda_version", parseVersion},
-      {"peers", parsePeers},
-      {"trace", parseTrace}};
-  return all;
-}
-
-// "2", "2 after", "2 on 3", "2 after on 3".
-bool parseFail(const std::string& text, FailKnob& knob) {
-  std::istringstream words(text);
-  if (!(words >> knob.code) || knob.code <= 0) return false;
-  for (std::string word; words >> word;) {
-    if (word == "after")
-      knob.after = true;
-    else if (word != "on" || !(words >> knob.onCall) || knob.onCall == 0)
-      return false;
-  }
-  return true;
-}
-
-bool setKnob(Settings& s, const std::string& key, const std::string& text) {
-  std::size_t dot = key.find('.');
-  std::string kind = key.substr(0, dot);
-  std::string call = key.substr(dot + 1);
-  if (kind == "delay") {
-    auto ns = parseDuration(text);
-    if (ns) s.delayNs[call] = *ns;
-    return ns.has_value();
-  }
-  if (kind == "hang") return parseBool(text, s.hang[call]);
-  return kind == "fail" && parseFail(text, s.fail[call]);
-}
-
-std::string knownKeys() {
-  std::string all;
-  for (const auto& [key, setter] : setters()) all += key + ", ";
-  return all + "delay.CALL, hang.CALL, fail.CALL (CALL may end in @PID)";
-}
-
-std::optional<std::string> setOne(Settings& s, const std::string& key, const std::string& value) {
-  auto it = setters().find(key);
-  bool knob = key.find('.') != std::string::npos;
-  if (it == setters().end() && !knob) return "unknown key '" + key + "'; known: " + knownKeys();
-  bool good = knob ? setKnob(s, key, value) : it->second(s, value);
-  if (good) return std::nullopt;
-  return "key '" + key + "' does not take '" + value +
-         "'; sizes are like 1 GiB, rates 4 GB/s, durations 5 ms, flags yes or no, "
-         "trace off, checkpoint or all, failures 2, 2 on 3 or 2 after, peers are pids";
-}
 
 bool sameFile(const struct stat& a, const struct stat& b) {
   return a.st_ino == b.st_ino && a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
@@ -145,23 +24,58 @@ bool isKeyLine(const std::string& line, const std::string& key) {
   return equals != std::string::npos && trimmed(line.substr(0, equals)) == key;
 }
 
+struct KeyLine {
+  int number = 0;
+  std::string key = {};
+  int pid = 0;  // 0: of all processes
+  std::string value = {};
+
+  std::optional<std::string> read(const std::string& content) {
+    std::size_t equals = content.find('=');
+    if (equals == std::string::npos) return "'" + content + "' is not `key = value`";
+    key = trimmed(content.substr(0, equals));
+    value = trimmed(content.substr(equals + 1));
+    std::size_t at = key.rfind('@');
+    if (at == std::string::npos) return std::nullopt;
+    auto [end, error] = std::from_chars(key.data() + at + 1, key.data() + key.size(), pid);
+    if (error != std::errc{} || end != key.data() + key.size() || pid <= 0)
+      return "'" + key + "' does not end in the pid of a process";
+    key.resize(at);
+    return std::nullopt;
+  }
+};
+
+std::optional<std::string> setOfProcesses(Settings& settings, const std::vector<KeyLine>& lines) {
+  std::map<int, Settings> each;
+  for (const KeyLine& line : lines) {
+    auto [it, isNew] = each.try_emplace(line.pid, settings);
+    if (auto error = setOne(it->second, line.key, line.value))
+      return "line " + std::to_string(line.number) + ": " + *error;
+  }
+  for (auto& [pid, own] : each)
+    settings.ofProcess[pid] = std::make_shared<const Settings>(std::move(own));
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::variant<Settings, std::string> parseSettings(std::string_view text) {
   Settings settings;
+  std::vector<KeyLine> ofProcesses;
   std::istringstream lines{std::string(text)};
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     std::string content = trimmed(line.substr(0, line.find('#')));
     if (content.empty()) continue;
-    std::size_t equals = content.find('=');
-    if (equals == std::string::npos)
-      return "line " + std::to_string(number) + ": '" + content + "' is not `key = value`";
-    auto error =
-        setOne(settings, trimmed(content.substr(0, equals)), trimmed(content.substr(equals + 1)));
+    KeyLine parsed{.number = number};
+    auto error = parsed.read(content);
+    if (!error && parsed.pid == 0) error = setOne(settings, parsed.key, parsed.value);
     if (error) return "line " + std::to_string(number) + ": " + *error;
+    if (parsed.pid != 0) ofProcesses.push_back(parsed);
   }
+  auto error = setOfProcesses(settings, ofProcesses);
+  if (error) return *error;
   return settings;
 }
 
@@ -170,10 +84,11 @@ std::string fileText(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::shared_ptr<const Settings> ControlFile::read() {
+std::shared_ptr<const Settings> ControlFile::read(int pid) {
   std::lock_guard lock(mutex_);
   if (changed()) load();
-  return settings_;
+  auto own = settings_->ofProcess.find(pid);
+  return own == settings_->ofProcess.end() ? settings_ : own->second;
 }
 
 bool ControlFile::changed() {

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace simgpu {
 
@@ -24,7 +25,18 @@ struct FailKnob {
   int code = 0;
   bool after = false;
   std::uint64_t onCall = 0;  // 0: every one
+  bool operator==(const FailKnob&) const = default;
 };
+
+// How a driver deals with a feature that a process can use.
+enum class Feature {
+  Off,         // its entry points are refused
+  On,          // it is saved and restored like anything else
+  Unsupported  // it can be used and saved; a process that has used it cannot be restored
+};
+
+// When a target is to die: as a call on it begins, or when its answer has been taken.
+enum class Crash { Never, Before, After };
 
 struct Settings {
   std::uint64_t bytes = 0;
@@ -42,19 +54,39 @@ struct Settings {
   bool persistenceMode = true;
   bool stickyRestoreOom = false;  // after a restore without room: 304 and 401 for ever
   bool lockTimesOut = false;      // the device work of the target never drains
-  bool lockCrashes = false;       // a lock kills its target
-  bool mig = false;               // NVML says that the card is partitioned
+  bool noContext = false;         // a lock finds nothing to lock: an initialization error
+  bool strands = false;  // a caller that dies in mid-call leaves its target locked, nothing moved
+  bool mig = false;      // the card is partitioned: checkpoints answer out of memory
   bool unsafeTeardown = false;  // the death of a restored, running process is traced as `host-hung`
   std::uint64_t releaseDelayNs = 0;  // device memory stays held so long after a checkpoint
   int cudaVersion = 13000;
-  std::set<int> peers;  // processes that can only be checkpointed together
+  std::optional<int> driverState;    // what the driver says of a process, whatever is true
+  std::string listed;                // how NVML lists a process: "no", "N/A", bytes; empty: truly
+  std::vector<std::set<int>> peers;  // sets of processes that can only be checkpointed together
 
-  // Per call, and per call and process as "CALL@PID". The four checkpoint calls are called lock,
-  // checkpoint, restore and unlock; all others by the driver's name.
+  Feature ipc = Feature::Off;  // On: with a driver of 610 or newer, else as Unsupported
+  Feature uvm = Feature::On;
+  Feature nvls = Feature::Off;
+  Feature mps = Feature::Off;  // On: the process is listed as a client; no call can save one
+
+  // What the machine gives; nothing: no limit. Beyond it a call is out of memory.
+  std::optional<std::uint64_t> hostMemory;    // saved and pinned bytes of one process
+  std::optional<std::uint64_t> lockedMemory;  // pinned bytes of one process
+  std::optional<std::uint64_t> store;         // saved bytes of all processes
+  std::optional<std::uint64_t> mappings;      // allocations of one process
+
+  // Per call. The four checkpoint calls are called lock, checkpoint, restore and unlock, the
+  // question for a process's state is called state; all others have the driver's name.
   std::map<std::string, std::uint64_t, std::less<>> delayNs;
   std::map<std::string, bool, std::less<>> hang;
   std::map<std::string, FailKnob, std::less<>> fail;
-  bool anyKnob() const { return !delayNs.empty() || !hang.empty() || !fail.empty(); }
+  std::map<std::string, Crash, std::less<>> crash;
+  bool anyKnob() const {
+    return !delayNs.empty() || !hang.empty() || !fail.empty() || !crash.empty();
+  }
+
+  // Of single processes, whose lines "KEY@PID = VALUE" come on top of what holds for all.
+  std::map<int, std::shared_ptr<const Settings>> ofProcess;
 };
 
 // The error names the line, the key and what is allowed.
@@ -64,7 +96,7 @@ std::variant<Settings, std::string> parseSettings(std::string_view text);
 class ControlFile {
 public:
   explicit ControlFile(std::string path) : path_(std::move(path)) {}
-  std::shared_ptr<const Settings> read();
+  std::shared_ptr<const Settings> read(int pid);  // as they are for this process
   const std::string& path() const { return path_; }
 
 private:

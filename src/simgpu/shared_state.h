@@ -12,16 +12,20 @@ namespace simgpu {
 constexpr unsigned kMaxCards = 16;
 constexpr unsigned kMaxProcesses = 512;
 constexpr std::uint64_t kGranule = 64 * 1024;  // what card memory is counted in
-constexpr std::uint64_t kMagic = 0x316d6973'75706701u;
+constexpr std::uint64_t kMagic = 0x326d6973'75706701u;
 
 enum class MailState : std::uint32_t { Empty, Posted, Taken, Done };
 enum class HelperCall : std::uint32_t { Lock, Checkpoint, Restore, Unlock };
+
+enum UsedFeature : std::uint32_t { kUsedIpc = 1, kUsedUvm = 2, kUsedNvls = 4 };
 
 // One order at a time from any process to a target's helper thread. The state is a futex word.
 struct Mailbox {
   std::atomic<MailState> state;
   HelperCall call;
   std::uint32_t timeoutMs;  // of a lock; 0: none
+  std::int32_t caller;
+  std::uint64_t callerStart;
   std::int32_t result;
 };
 
@@ -33,6 +37,8 @@ struct ProcessSlot {
   std::atomic<std::int32_t> helperTid;
   std::atomic<std::uint32_t> unrecoverable;
   std::atomic<std::uint32_t> restored;  // at least once
+  std::atomic<std::uint32_t> features;  // that it has used: bits of UsedFeature
+  std::atomic<std::uint64_t> savedBytes;
   std::atomic<std::uint64_t> bytes[kMaxCards];
   SharedMutex callers;  // held by the process whose order is in the mailbox
   Mailbox mail;

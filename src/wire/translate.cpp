@@ -7,6 +7,7 @@ namespace {
 
 // The last enumerator: whatever lies beyond comes from a newer peer.
 constexpr auto kLastCause = std::uint16_t(Cause::Drained);
+constexpr std::size_t kLongestDetail = 4096;
 
 }  // namespace
 
@@ -153,6 +154,15 @@ wire::Outcome::Code toWire(Outcome::Code code) {
   return wire::Outcome::Code::FAILED;
 }
 
+// What was done matters more than its every word, which must not make the answer too long to
+// arrive.
+std::string shortened(const std::string& detail) {
+  if (detail.size() <= kLongestDetail) return detail;
+  std::size_t end = kLongestDetail;
+  while (end > 0 && (static_cast<unsigned char>(detail[end]) & 0xc0) == 0x80) --end;
+  return detail.substr(0, end) + "…";
+}
+
 }  // namespace
 
 Outcome fromWire(wire::Outcome::Reader outcome, NodeId node) {
@@ -175,7 +185,7 @@ void toWire(const Outcome& outcome, wire::Outcome::Builder out) {
   out.setNeed(outcome.need);
   out.setFree(outcome.free);
   out.setLasting(outcome.lasting);
-  if (!outcome.detail.empty()) out.setDetail(outcome.detail);
+  if (!outcome.detail.empty()) out.setDetail(shortened(outcome.detail));
   out.setBytes(outcome.bytes);
   if (outcome.members.empty()) return;
   auto members = out.initMembers(unsigned(outcome.members.size()));

@@ -24,6 +24,13 @@ TEST_CASE("a save and restore round trip makes each driver call once", "[backend
   CHECK(s.calls() == CudaScript::Calls{"lock", "checkpoint", "restore", "unlock"});
 }
 
+TEST_CASE("FF-A17: a restore never asks the driver to move a process to other devices",
+          "[backend]") {
+  CudaScript s(kSaved);
+  CHECK(s.backend.restore(s.target, {3}).ok());
+  CHECK(s.fake.remappings == 0);
+}
+
 TEST_CASE("what was already obeyed is not done twice", "[backend]") {
   CudaScript s(kSaved);
   BackendOutcome saved = s.backend.save(s.target, {});
@@ -32,7 +39,7 @@ TEST_CASE("what was already obeyed is not done twice", "[backend]") {
   CHECK(s.calls().empty());
 }
 
-TEST_CASE("a lock never waits longer than its deadline, and never for ever", "[backend]") {
+TEST_CASE("FF-A24: a lock never waits longer than its deadline, and never for ever", "[backend]") {
   CudaScript s;
   REQUIRE(s.backend.quiesce(s.target, std::chrono::steady_clock::now() + std::chrono::seconds(60))
               .ok());
@@ -55,7 +62,8 @@ TEST_CASE("a deadline that has passed asks nobody and changes nothing", "[backen
   CHECK(s.calls().empty());
 }
 
-TEST_CASE("a lock that times out is a time-out and leaves the process running", "[backend]") {
+TEST_CASE("FF-A2: a lock that times out is a time-out and leaves the process running",
+          "[backend]") {
   CudaScript s;
   s.reply("lock", {.result = Result::NotReady});
   BackendOutcome outcome = s.backend.quiesce(s.target, inFiveMinutes());
@@ -76,7 +84,8 @@ TEST_CASE("a lock that fails and did take effect is undone", "[backend]") {
   CHECK(s.calls() == CudaScript::Calls{"lock", "unlock"});
 }
 
-TEST_CASE("a save that fails and did take effect is undone, so the process can run", "[backend]") {
+TEST_CASE("FF-A20: a save that fails and did take effect is undone, so the process can run",
+          "[backend]") {
   CudaScript s(kLocked);
   s.reply("checkpoint", {.result = Result::OperatingSystem, .becomes = kSaved});
   BackendOutcome outcome = s.backend.save(s.target, {});
@@ -86,8 +95,9 @@ TEST_CASE("a save that fails and did take effect is undone, so the process can r
   CHECK(s.calls() == CudaScript::Calls{"checkpoint", "restore"});
 }
 
-TEST_CASE("a restore that fails and did take effect is undone, so the process is still saved",
-          "[backend]") {
+TEST_CASE(
+    "FF-A20: a restore that fails and did take effect is undone, so the process is still saved",
+    "[backend]") {
   CudaScript s(kSaved);
   s.reply("restore", {.result = Result::InvalidValue, .becomes = kLocked});
   BackendOutcome outcome = s.backend.restore(s.target, {});
@@ -96,7 +106,8 @@ TEST_CASE("a restore that fails and did take effect is undone, so the process is
   CHECK(s.calls() == CudaScript::Calls{"restore", "checkpoint"});
 }
 
-TEST_CASE("an unlock that complains and did work is a success that tells of it", "[backend]") {
+TEST_CASE("FF-A20: an unlock that complains and did work is a success that tells of it",
+          "[backend]") {
   CudaScript s(kLocked);
   s.reply("unlock", {.result = Result::OperatingSystem, .becomes = kRunning});
   BackendOutcome outcome = s.backend.release(s.target);
@@ -124,7 +135,7 @@ TEST_CASE("a success without an effect is a failure", "[backend]") {
   CHECK_THAT(outcome.detail, Contains("CUDA_SUCCESS") && Contains("it is locked"));
 }
 
-TEST_CASE("a restore without room is refused, and the snapshot stays good", "[backend]") {
+TEST_CASE("FF-A1: a restore without room is refused, and the snapshot stays good", "[backend]") {
   CudaScript s(kSaved);
   s.reply("restore", {.result = Result::OutOfMemory});
   s.reply("restore", {.result = Result::OutOfMemory});
@@ -135,7 +146,7 @@ TEST_CASE("a restore without room is refused, and the snapshot stays good", "[ba
   CHECK(s.backend.restore(s.target, {}).ok());
 }
 
-TEST_CASE("a restore that ran out of memory and broke the process is lasting at once",
+TEST_CASE("FF-A1: a restore that ran out of memory and broke the process is lasting at once",
           "[backend]") {
   CudaScript s(kSaved);
   s.reply("restore", {.result = Result::OutOfMemory});
@@ -146,7 +157,7 @@ TEST_CASE("a restore that ran out of memory and broke the process is lasting at 
   CHECK_THAT(outcome.detail, Contains("OUT_OF_MEMORY") && Contains("then") && Contains("(304)"));
 }
 
-TEST_CASE("out of memory while saving is a driver error, not a lack of room", "[backend]") {
+TEST_CASE("FF-A15: out of memory while saving is a driver error, not a lack of room", "[backend]") {
   CudaScript s(kLocked);
   s.reply("checkpoint", {.result = Result::OutOfMemory});
   CHECK(s.backend.save(s.target, {}).code == DriverError);
@@ -160,7 +171,8 @@ TEST_CASE("an unlock that the driver calls illegal on a locked process is lastin
   CHECK(outcome.after == TargetState::Locked);
 }
 
-TEST_CASE("a process that the driver has given up is lasting and is not called", "[backend]") {
+TEST_CASE("FF-A24: a process that the driver has given up is lasting and is not called",
+          "[backend]") {
   CudaScript s(kFailed);
   BackendOutcome outcome = s.backend.quiesce(s.target, inFiveMinutes());
   CHECK(outcome.code == DriverError);
@@ -177,7 +189,8 @@ TEST_CASE("a call that ends in the failed state is lasting", "[backend]") {
   CHECK(outcome.lasting);
 }
 
-TEST_CASE("a state that we do not know is named, lasting, and nothing is called", "[backend]") {
+TEST_CASE("FF-A24: a state that we do not know is named, lasting, and nothing is called",
+          "[backend]") {
   CudaScript s(4);
   BackendOutcome outcome = s.backend.save(s.target, {});
   CHECK(outcome.code == DriverError);
@@ -196,7 +209,8 @@ TEST_CASE("the wrong order is refused with what the process is", "[backend]") {
   CHECK(s.calls().empty());
 }
 
-TEST_CASE("a process without device state is not an error and is never locked", "[backend]") {
+TEST_CASE("FF-A7: a process without device state is not an error and is never locked",
+          "[backend]") {
   CudaScript s;
   s.fake.states.clear();
   BackendOutcome outcome = s.backend.quiesce(s.target, inFiveMinutes());
@@ -213,13 +227,14 @@ TEST_CASE("a driver that calls every process running is asked for a restore thre
   CHECK(s.calls().empty());
 }
 
-TEST_CASE("a process that lost its context before the lock is without device state", "[backend]") {
+TEST_CASE("FF-A8: a process that lost its context before the lock is without device state",
+          "[backend]") {
   CudaScript s;
   s.reply("lock", {.result = Result::NotInitialized});
   CHECK(s.backend.quiesce(s.target, inFiveMinutes()).code == NoContext);
 }
 
-TEST_CASE("a thread's id is never passed to the driver", "[backend]") {
+TEST_CASE("FF-A7: a thread's id is never passed to the driver", "[backend]") {
   CudaScript s;
   std::promise<pid_t> tid;
   std::promise<void> stop;
@@ -234,7 +249,7 @@ TEST_CASE("a thread's id is never passed to the driver", "[backend]") {
   CHECK(s.calls().empty());
 }
 
-TEST_CASE("a target that dies inside a call is gone, not a failed call", "[backend]") {
+TEST_CASE("FF-A6: a target that dies inside a call is gone, not a failed call", "[backend]") {
   CudaScript s;
   s.reply("lock", {.result = Result::OperatingSystem, .during = [&] { s.child.killUnreaped(); }});
   BackendOutcome outcome = s.backend.quiesce(s.target, inFiveMinutes());

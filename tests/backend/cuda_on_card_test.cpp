@@ -107,7 +107,8 @@ TEST_CASE("a save before a quiesce is refused by us, and the process runs on", "
   CHECK(job.check() == "same");
 }
 
-TEST_CASE("a thread of a CUDA process is refused and nothing happens to the process", "[gpu]") {
+TEST_CASE("FF-A7: a thread of a CUDA process is refused and nothing happens to the process",
+          "[gpu]") {
   Job job(8 * kMiB, 3);
   pid_t tid = std::stoi(job.program->value("thread"));
   BackendOutcome outcome = OneCard::get().backend->quiesce({.pid = tid}, inAMinute());
@@ -138,7 +139,7 @@ TEST_CASE("what was moved is measured", "[simgpu]") {
   REQUIRE(backend.release(job.target()).ok());
 }
 
-TEST_CASE("a process that does not come to rest times out and runs on", "[simgpu]") {
+TEST_CASE("FF-A2: a process that does not come to rest times out and runs on", "[simgpu]") {
   Job job(8 * kMiB, 3);
   Knob knob("lock_times_out", "yes");
   auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
@@ -168,7 +169,7 @@ TEST_CASE("a restore without room leaves the snapshot good, and succeeds when th
   CHECK(job.check() == "same");
 }
 
-TEST_CASE("a restore without room that breaks the process for good is lasting at once",
+TEST_CASE("FF-A1: a restore without room that breaks the process for good is lasting at once",
           "[simgpu]") {
   Knob knob("sticky_restore_oom", "yes");
   Job job(40 * kMiB, 7);
@@ -202,7 +203,7 @@ TEST_CASE("two processes are saved at the same time", "[gpu]") {
   CHECK(second.check() == "same");
 }
 
-TEST_CASE("a target that is killed while the driver works on it is gone, not a failed call",
+TEST_CASE("FF-A6: a target that is killed while the driver works on it is gone, not a failed call",
           "[simgpu]") {
   Job job(8 * kMiB, 3);
   OneCard& card = OneCard::get();

@@ -53,6 +53,7 @@ private:
     it.states.clear();
     it.replies.clear();
     it.calls.clear();
+    it.remappings = 0;
     return it;
   }
 };

@@ -89,7 +89,8 @@ Result cuCheckpointProcessCheckpoint(int pid, CheckpointArgs*) {
   return move("checkpoint", pid, ProcessState::Locked, ProcessState::Checkpointed);
 }
 
-Result cuCheckpointProcessRestore(int pid, RestoreArgs*) {
+Result cuCheckpointProcessRestore(int pid, RestoreArgs* args) {
+  script().remappings += args == nullptr ? 0 : args->gpuPairsCount;
   return move("restore", pid, ProcessState::Checkpointed, ProcessState::Locked);
 }
 

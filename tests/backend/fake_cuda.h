@@ -27,6 +27,7 @@ struct FakeCuda {
   std::map<int, int> states;                         // who is not in it has no context
   std::map<std::string, std::deque<Reply>> replies;  // by verb: "lock", "restore", "state"…
   std::vector<std::string> calls;  // "lock", "restore"…; state queries are not listed
+  unsigned remappings = 0;         // of devices, asked of all restores
   unsigned int timeoutMs = 0;      // of the last lock
 };
 

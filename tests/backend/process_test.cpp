@@ -45,7 +45,8 @@ TEST_CASE("a living process is a leader", "[backend]") {
   CHECK(lookAt(child.pid()).kind == ProcessKind::Leader);
 }
 
-TEST_CASE("a thread is not taken for its process, and the refusal names the process", "[backend]") {
+TEST_CASE("FF-A7: a thread is not taken for its process, and the refusal names the process",
+          "[backend]") {
   Idle idle;
   ProcessLook look = lookAt(idle.tid());
   CHECK(look.kind == ProcessKind::Thread);
@@ -57,7 +58,7 @@ TEST_CASE("a thread is not taken for its process, and the refusal names the proc
                              std::to_string(::getpid())));
 }
 
-TEST_CASE("numbers that are nobody's are gone or forbidden", "[backend]") {
+TEST_CASE("FF-A7: numbers that are nobody's are gone or forbidden", "[backend]") {
   for (pid_t pid : {0, 1, -1, ::getpid()}) CHECK(lookAt(pid).kind == ProcessKind::Forbidden);
   CHECK(lookAt(std::numeric_limits<pid_t>::max()).kind == ProcessKind::Gone);
 }

@@ -30,7 +30,7 @@ class ByPid(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(job.ask("check 1"), "same")
 
-    def test_a_restore_without_room_says_need_and_free_and_loses_nothing(self):
+    def test_FF_A1_a_restore_without_room_says_need_and_free_and_loses_nothing(self):
         c = self.alone()
         job, other = c.process(), c.process()
         job.take_memory(48 * MIB, 1)
@@ -55,7 +55,7 @@ class ByPid(unittest.TestCase):
                 self.assertIn(name, run.stderr)
                 self.assertIn(str(job.pid), run.stderr)
 
-    def test_a_thread_is_refused_with_the_name_of_its_process(self):
+    def test_FF_A7_a_thread_is_refused_with_the_name_of_its_process(self):
         c = self.alone()
         job = c.process()
         job.ask("start 0")  # simgpu's driver has threads, as the real one
@@ -67,15 +67,44 @@ class ByPid(unittest.TestCase):
                 self.assertIn("NO_SUCH_PROCESS", run.stderr)
                 self.assertIn(str(job.pid), run.stderr)
 
-    def test_a_pid_that_is_nobodys_is_refused(self):
+    def test_FF_A7_one_process_is_saved_once_whether_asked_for_by_its_pid_or_by_a_thread(self):
         c = self.alone()
-        why = {4194304 * 2: "there is no process 8388608 here", 1: "1 is no process that can be moved"}
+        job = c.process()
+        job.take_memory(48 * MIB, 1)
+        tid = next(int(t) for t in os.listdir(f"/proc/{job.pid}/task") if int(t) != job.pid)
+        self.assertEqual([c.tsctl("snapshot", "--pid", pid).returncode for pid in (job.pid, tid)], [0, 1])
+        self.assertEqual(len(c.nodes[0].trace("checkpoint", when="begin")), 1)
+        self.assertEqual(c.tsctl("restore", "--pid", job.pid).returncode, 0)
+        self.assertEqual(job.ask("check 1"), "same")
+
+    def test_FF_A7_a_pid_that_is_nobodys_is_refused(self):
+        c = self.alone()
+        daemon = c.nodes[0].daemon.pid
+        why = {4194304 * 2: "there is no process 8388608 here", 1: "1 is no process that can be moved",
+               daemon: f"{daemon} is no process that can be moved"}
         for verb, pid in itertools.product(("snapshot", "restore"), why):
             with self.subTest(verb, pid=pid):
                 run = c.tsctl(verb, "--pid", pid)
                 self.assertEqual(run.returncode, 1, run.stderr)
                 self.assertIn(why[pid], run.stderr)
+        for number in (0, -1):
+            self.assertEqual(c.tsctl("snapshot", f"--pid={number}").returncode, 2)
         self.assertTrue(c.nodes[0].daemon.alive())
+
+    def test_FF_A17_a_process_saved_by_one_node_is_not_restored_by_another(self):
+        c = Cluster(nodes=2, node={"master": ""})
+        self.addCleanup(c.close)
+        for node in c.nodes:
+            node.start()
+        job = c.process()
+        job.take_memory(48 * MIB, 1)
+        self.assertEqual(c.tsctl("snapshot", "--pid", job.pid).returncode, 0)
+        run = c.tsctl("restore", "--pid", job.pid, node=1)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("was not saved here", run.stderr)
+        self.assertEqual([n.trace("restore", when="begin") for n in c.nodes], [[], []])
+        self.assertEqual(c.tsctl("restore", "--pid", job.pid).returncode, 0)
+        self.assertEqual(job.ask("check 1"), "same")
 
     @unittest.skipUnless(os.getuid() == 0, "needs root to be somebody else")
     def test_the_process_of_another_user_is_not_touched(self):
@@ -89,7 +118,7 @@ class ByPid(unittest.TestCase):
         self.assertEqual(c.nodes[0].trace("lock", "checkpoint"), [])
         self.assertEqual(job.ask("check 1"), "same")
 
-    def test_a_call_that_hangs_for_good_does_not_keep_the_daemon_from_ending(self):
+    def test_FF_A4_a_call_that_hangs_for_good_does_not_keep_the_daemon_from_ending(self):
         c = self.alone(save_deadline="1 ms", restore_deadline="1 ms")
         job = c.process()
         job.take_memory(48 * MIB, 1)

@@ -5,7 +5,8 @@ import signal
 import subprocess
 import threading
 
-PATIENCE = 60  # seconds until a test gives up, with the log in its hands
+# Seconds until a test gives up, with the log in its hands.
+PATIENCE = int(os.environ.get("TIMESLICE_TEST_PATIENCE", "60"))
 
 
 class Daemon:

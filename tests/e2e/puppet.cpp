@@ -1,6 +1,8 @@
 // A job that does what its standard input says: one command a line, one answer a line, "ok VALUE…"
 // or "error NAME: why". Uses the client library as any program does, and the driver by dlopen.
 #include <dlfcn.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cinttypes>
@@ -128,6 +130,20 @@ private:
            " epoch=" + std::to_string(state.epoch);
   }
 
+  // A process of the job that joins nothing, and holds so many bytes of the card until it is
+  // killed.
+  std::string child(Words& words) {
+    std::string bytes;
+    words >> bytes;
+    pid_t pid = ::fork();
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::execl("/proc/self/exe", "e2e_puppet", bytes.c_str(), static_cast<char*>(nullptr));
+      ::_exit(127);
+    }
+    return std::to_string(pid);
+  }
+
   std::string start(Words& words) {
     int device = 0;
     words >> device;
@@ -193,6 +209,7 @@ private:
       {"yield", [this](Words& w) { return yield(w); }},
       {"leave", [this](Words& w) { return leave(w); }},
       {"state", [this](Words& w) { return state(w); }},
+      {"child", [this](Words& w) { return child(w); }},
       {"start", [this](Words& w) { return start(w); }},
       {"alloc", [this](Words& w) { return allocate(w); }},
       {"free", [this](Words& w) { return freeAll(w); }},
@@ -203,8 +220,13 @@ private:
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   Puppet puppet;
+  if (argc > 1) {
+    puppet.obey("start 0");
+    puppet.obey(std::string("alloc ") + argv[1]);
+    for (;;) ::pause();
+  }
   for (std::string line; std::getline(std::cin, line);) std::cout << puppet.obey(line) << std::endl;
   ::_exit(0);  // a driver's exit handlers would wait for a card that another job holds
 }

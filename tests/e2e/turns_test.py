@@ -173,7 +173,7 @@ class TwoNodes(unittest.TestCase):
             for rank in b:
                 rank.hear_grant()
 
-    def test_no_rank_is_saved_before_every_rank_is_locked(self):
+    def test_FF_A2_no_rank_is_saved_before_every_rank_is_locked(self):
         with Cluster(nodes=2) as c:
             a, b = self.gang(c, "a"), self.gang(c, "b")
             self.turn(c, a)

@@ -17,7 +17,7 @@ OperationId op(std::uint64_t n) {
 
 }  // namespace
 
-TEST_CASE("an order is obeyed once and then answered from the record", "[node]") {
+TEST_CASE("FF-A20: an order is obeyed once and then answered from the record", "[node]") {
   MemoryRecords records;
   Fence fence(records);
   CHECK(fence.admit(kA, op(5)).kind == Kind::Obey);

@@ -54,12 +54,13 @@ TEST_CASE("a device has the room that is free and that the outgoing leave", "[no
   CHECK(bookings.book(kB, need, 0, {}, {{0, 2 * kGiB}}).ok);
   auto no = bookings.book(kB, need, 0, {}, {{0, 2 * kGiB - 1}});
   CHECK_FALSE(no.ok);
-  CHECK(no.device);
+  CHECK(no.device == 0u);
   CHECK(no.need == 12 * kGiB);
   CHECK(no.free == 12 * kGiB - 1);
   auto unknown = bookings.book(kB, need, 0, {}, {});
   CHECK_FALSE(unknown.ok);
-  CHECK(unknown.unmeasured == 0u);
+  CHECK(unknown.unmeasured);
+  CHECK(unknown.device == 0u);
   // Who takes nothing needs no measuring.
   CHECK(bookings.book(kB, {.takes = {{0, 0}}}, 0, {}, {}).ok);
 }

@@ -82,7 +82,7 @@ TEST_CASE("a job is saved and restored with what it measured", "[node]") {
                                               w.did("restore", *w.a), w.did("release", *w.a)});
 }
 
-TEST_CASE("a member that cannot be stopped lets the others go", "[node]") {
+TEST_CASE("FF-A2: a member that cannot be stopped lets the others go", "[node]") {
   World w;
   auto second = w.node.joined("a", "0", "fake");
   w.give(*second, "a", kGiB);
@@ -96,7 +96,7 @@ TEST_CASE("a member that cannot be stopped lets the others go", "[node]") {
   CHECK(w.calls().back().starts_with("release"));
 }
 
-TEST_CASE("processes that appear while others are stopped are stopped too", "[node]") {
+TEST_CASE("FF-A11: processes that appear while others are stopped are stopped too", "[node]") {
   World w;
   auto late = w.node.joined("a", "0", "fake");
   w.node.backend.fake.hold("quiesce");
@@ -108,6 +108,22 @@ TEST_CASE("processes that appear while others are stopped are stopped too", "[no
   CHECK(outcome.ok());
   REQUIRE(outcome.members.size() == 2);
   for (const auto& m : outcome.members) CHECK(m.residency == Residency::Quiet);
+}
+
+TEST_CASE("FF-A11: processes that appear without end make the switch fail with all of them running",
+          "[node]") {
+  World w;
+  std::vector<std::unique_ptr<Program>> late;
+  for (int i = 0; i < 12; ++i) late.push_back(w.node.joined("a", "0", "fake"));
+  std::atomic<std::size_t> next = 0;
+  w.node.backend.duringQuiesce = [&] {
+    if (next < late.size()) w.node.cards.use(late[next++]->pid(), 0, kGiB / 4);
+  };
+  auto outcome = w.wait(w.master.quiesce("a"));
+  CHECK(outcome.code == Outcome::Code::Failed);
+  CHECK(outcome.detail.find("new processes of the job appeared in 10 looks") != std::string::npos);
+  REQUIRE(outcome.members.size() >= 10);
+  for (const auto& m : outcome.members) CHECK(m.residency == Residency::Resident);
 }
 
 TEST_CASE("memory that is still held after a save is not believed to be free", "[node]") {
@@ -150,7 +166,8 @@ TEST_CASE("nothing is restored, and no room is promised, on a device that cannot
   CHECK(w.calls().size() == before);
 }
 
-TEST_CASE("nothing is restored where the memory is short, and the holders are named", "[node]") {
+TEST_CASE("FF-A1: nothing is restored where the memory is short, and the holders are named",
+          "[node]") {
   World w;
   CHECK(w.wait(w.master.quiesce("a")).ok());
   CHECK(w.wait(w.master.save("a", w.ofA)).ok());
@@ -194,7 +211,7 @@ TEST_CASE("a prepare is refused where a snapshot is not what it was", "[node]") 
   CHECK(outcome.detail.find(std::to_string(w.a->pid())) != std::string::npos);
 }
 
-TEST_CASE("a call that hangs delays no other job and no program", "[node]") {
+TEST_CASE("FF-A4: a call that hangs delays no other job and no program", "[node]") {
   World w;
   w.node.backend.fake.hold("save");
   CHECK(w.wait(w.master.quiesce("a")).ok());
@@ -207,7 +224,8 @@ TEST_CASE("a call that hangs delays no other job and no program", "[node]") {
   CHECK(w.wait(kj::mv(hanging)).ok());
 }
 
-TEST_CASE("a call past its deadline is answered overdue, goes on, and its end is told", "[node]") {
+TEST_CASE("FF-A3: a call past its deadline is answered overdue, goes on, and its end is told",
+          "[node]") {
   Loop l;
   FakeMaster master(l);
   TestNode node(l, &master);
@@ -229,7 +247,7 @@ TEST_CASE("a call past its deadline is answered overdue, goes on, and its end is
   CHECK(node->orders().overdue().empty());
 }
 
-TEST_CASE("an order is obeyed once, however often it comes", "[node]") {
+TEST_CASE("FF-A20: an order is obeyed once, however often it comes", "[node]") {
   World w;
   w.node.backend.fake.hold("quiesce");
   auto operation = w.master.nextOperation;
@@ -319,7 +337,7 @@ TEST_CASE("a member that has died keeps its device while nobody can say that it 
   w.l.pumpUntil([&] { return w.master.heard("job-ended a"); });
 }
 
-TEST_CASE("a job that is killed leaves the device first", "[node]") {
+TEST_CASE("FF-A5: a job that is killed leaves the device first", "[node]") {
   World w;
   CHECK(w.wait(w.master.kill("a")).ok());
   w.l.pumpUntil([&] { return w.master.heard("job-ended a"); });

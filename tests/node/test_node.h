@@ -56,11 +56,15 @@ class CardBackend final : public SnapshotBackend {
 public:
   explicit CardBackend(FakeCards& cards) : cards_(cards) {}
   FakeBackend fake;
+  std::function<void()> duringQuiesce = [] {};  // on a worker
 
   std::string name() const override { return "fake"; }
   Probe probe() override { return fake.probe(); }
   TargetState state(const Target& t) override { return fake.state(t); }
-  BackendOutcome quiesce(const Target& t, Deadline d) override { return fake.quiesce(t, d); }
+  BackendOutcome quiesce(const Target& t, Deadline d) override {
+    duringQuiesce();
+    return fake.quiesce(t, d);
+  }
   BackendOutcome save(const Target& t, const DeviceSet& d) override {
     auto out = fake.save(t, d);
     if (out.ok()) cards_.take(t.pid);

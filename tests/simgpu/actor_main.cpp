@@ -219,6 +219,31 @@ std::string helperThread(Words& words) {
   return std::to_string(tid);
 }
 
+std::string allocateManaged(Words& words) {
+  CUdeviceptr at = 0;
+  must(cuda().call("cuMemAllocManaged", &at, static_cast<std::size_t>(next(words)), 1u));
+  return number(at);
+}
+
+std::string pin(Words& words) {
+  void* at = nullptr;
+  must(cuda().call("cuMemHostAlloc", &at, static_cast<std::size_t>(next(words)), 0u));
+  return "";
+}
+
+std::string offer(Words& words) {
+  char handle[64];
+  must(cuda().call("cuIpcGetMemHandle", static_cast<void*>(handle),
+                   static_cast<CUdeviceptr>(next(words))));
+  return "";
+}
+
+std::string multicast(Words&) {
+  CUmemGenericAllocationHandle handle = 0;
+  must(cuda().call("cuMulticastCreate", &handle, static_cast<const void*>(&handle)));
+  return "";
+}
+
 nvmlDevice_t nvmlDevice(Words& words) {
   nvmlDevice_t device = nullptr;
   must(nvml().call("nvmlInit_v2"));
@@ -232,15 +257,22 @@ std::string nvmlMemory(Words& words) {
   return number(memory.total) + " " + number(memory.used) + " " + number(memory.free);
 }
 
-std::string nvmlProcesses(Words& words) {
+std::string listed(const char* name, Words& words) {
   nvmlProcessInfo_t infos[16];
   unsigned count = 16;
-  must(nvml().call("nvmlDeviceGetComputeRunningProcesses_v3", nvmlDevice(words), &count,
-                   static_cast<nvmlProcessInfo_t*>(infos)));
+  must(nvml().call(name, nvmlDevice(words), &count, static_cast<nvmlProcessInfo_t*>(infos)));
   std::string all;
   for (unsigned i = 0; i < count; ++i)
     all += (i > 0 ? " " : "") + number(infos[i].pid) + ":" + number(infos[i].usedGpuMemory);
   return all;
+}
+
+std::string nvmlProcesses(Words& words) {
+  return listed("nvmlDeviceGetComputeRunningProcesses_v3", words);
+}
+
+std::string nvmlMpsClients(Words& words) {
+  return listed("nvmlDeviceGetMPSComputeRunningProcesses_v3", words);
 }
 
 const std::map<std::string, std::function<std::string(Words&)>>& commands() {
@@ -277,6 +309,11 @@ const std::map<std::string, std::function<std::string(Words&)>>& commands() {
        }},
       {"nvml-memory", nvmlMemory},
       {"nvml-processes", nvmlProcesses},
+      {"nvml-mps", nvmlMpsClients},
+      {"managed", allocateManaged},
+      {"pin", pin},
+      {"offer", offer},
+      {"multicast", multicast},
   };
   return all;
 }

@@ -102,7 +102,7 @@ TEST_CASE("a lock that crashes its target reports a failed call", "[simgpu]") {
   Stage stage;
   auto job = stage.started();
   auto caller = stage.actor();
-  stage.set("lock_crashes", "yes");
+  stage.set("crash.lock", "before");
   CHECK(caller->ask("lock " + job->self() + " 1000") == "error 304");
   CHECK(job->hear() == "gone");
 }

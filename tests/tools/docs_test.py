@@ -5,6 +5,7 @@ usage: docs_test.py SOURCE_ROOT
 """
 import pathlib
 import re
+import subprocess
 import sys
 import unittest
 
@@ -29,6 +30,11 @@ class Pages(unittest.TestCase):
     def test_every_variable_is_listed_and_no_other(self):
         self.assertEqual(words(r'"(TIMESLICE_[A-Z_]+)"', "src/client", "src/cli", "python/timeslice"),
                          words(r"\| `(TIMESLICE_[A-Z_]+)`", "docs/for-rl-jobs.md"))
+
+    def test_the_page_of_faults_is_what_the_tests_say(self):
+        made = subprocess.run([ROOT / "tools/list-faults", "--page"], check=True, capture_output=True, text=True)
+        self.assertEqual((ROOT / "docs/faults.md").read_text(), made.stdout,
+                         "out of date: tools/list-faults --page > docs/faults.md")
 
     def test_links_between_pages_lead_somewhere(self):
         for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:

@@ -100,11 +100,13 @@ class Test(InAFolder):
 
     def test_a_script_that_dies_without_a_word_is_a_failure(self):
         self.script("tools/mutants", "exit 1")
-        self.assertEqual(self.last_line("mutants"), (1, "0 passed, 1 failed, 0 skipped"))
+        self.script("tools/fault-mutants", 'echo "2 passed, 0 failed, 0 skipped"')
+        self.assertEqual(self.last_line("mutants"), (1, "2 passed, 1 failed, 0 skipped"))
 
     def test_a_script_that_prints_nothing_is_a_failure(self):
         self.script("tools/mutants")
-        self.assertEqual(self.last_line("mutants"), (1, "0 passed, 1 failed, 0 skipped"))
+        self.script("tools/fault-mutants")
+        self.assertEqual(self.last_line("mutants"), (1, "0 passed, 2 failed, 0 skipped"))
 
     def test_a_script_that_fails_although_it_counts_no_failure_is_one(self):
         self.script("tools/tidy", 'echo "5 passed, 0 failed, 0 skipped"', "exit 1")

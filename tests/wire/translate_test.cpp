@@ -68,6 +68,19 @@ TEST_CASE("an outcome comes back with its facts, on the node that told them", "[
   CHECK(in.members[0].devices == out.members[0].devices);
 }
 
+TEST_CASE("FF-A20: an outcome with too many words keeps its result and loses words", "[wire]") {
+  Outcome out{.code = Outcome::Code::Failed, .cause = Cause::DriverError, .bytes = 5};
+  for (int i = 0; i < 1 << 20; ++i) out.detail += "ä";
+  capnp::MallocMessageBuilder message;
+  toWire(out, message.initRoot<wire::Outcome>());
+  Outcome in = fromWire(message.getRoot<wire::Outcome>().asReader(), kNode);
+  CHECK(in.code == Outcome::Code::Failed);
+  CHECK(in.bytes == 5);
+  CHECK(in.detail.starts_with("ää"));
+  CHECK(in.detail.ends_with("ä…"));
+  CHECK(in.detail.size() < 5000);
+}
+
 TEST_CASE("devices are sorted and named once, whatever the peer sent", "[wire]") {
   capnp::MallocMessageBuilder message;
   auto list = message.initRoot<wire::MemberFact>().initDevices(4);
