@@ -181,6 +181,7 @@ kj::Promise<void> Node::start(kj::AutoCloseFd listener) {
   // The socket is there before we are ready: who connects meanwhile waits in its backlog.
   return adopt().then([this, listener = kj::mv(listener)]() mutable {
     server_ = std::make_unique<LocalServer>(world_.port, kj::mv(listener), reception_, world_.log);
+    participants_.opened();
     link_.start();
     world_.log.info(Line("ready")
                         .add("node", name_)

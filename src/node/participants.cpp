@@ -30,7 +30,8 @@ std::string conflict(const JobSpec& wanted, const JobSpec& has) {
 Participants::Participants(Parts parts)
     : parts_(std::move(parts)), registry_(parts_.registry), tasks_(*this) {
   for (const auto& [id, p] : registry_.participants()) {
-    if (!p.departed) seats_[id];
+    if (!p.departed) seats_[id].told = p.wait.has_value();
+    if (p.wait) waiting_[p.wait->request] = id;
   }
 }
 
@@ -226,11 +227,21 @@ void Participants::closed(Connection& connection) {
   seat.connection.reset();
   seat.joining = seat.waiting = 0;
   auto* p = registry_.participant(id);
-  if (!p || !p->wait) return;
-  // It may come back and go on waiting. If it does not, nobody shall hold a turn that nobody knows
-  // of.
-  startTimer(id, parts_.reconnectGrace,
-             [this, id, request = p->wait->request] { giveUp(id, request, TSL_CANCELLED, ""); });
+  if (p && p->wait) awaitReturn(*p);
+}
+
+// It may come back and go on waiting. If it does not, nobody shall hold a turn that nobody knows
+// of.
+void Participants::awaitReturn(const Participant& p) {
+  startTimer(p.id, parts_.reconnectGrace, [this, id = p.id, request = p.wait->request] {
+    giveUp(id, request, TSL_CANCELLED, "");
+  });
+}
+
+void Participants::opened() {
+  for (const auto& [id, p] : registry_.participants()) {
+    if (p.wait && !seats_[id].connection) awaitReturn(p);
+  }
 }
 
 void Participants::processEnded(const Identity& identity) {
@@ -290,6 +301,7 @@ void Participants::reported() {
     seat.leaving = false;
     seat.told = true;
   }
+  for (auto [request, id] : std::map(waiting_)) askPlace(id, request);
   for (const auto& [id, p] : registry_.participants()) {
     if (p.untold) tellYield(id);
     if (p.departed && p.joined) tellLeft(id);

@@ -25,6 +25,9 @@ std::string nodesRecord(const JobName& job) {
 std::string participantRecord(ParticipantId id) {
   return "participant/" + std::to_string(std::uint64_t(id));
 }
+std::string waitRecord(ParticipantId id) {
+  return "wait/" + std::to_string(std::uint64_t(id));
+}
 std::string memberRecord(MemberId id) {
   return "member/" + std::to_string(std::uint64_t(id));
 }
@@ -82,6 +85,9 @@ void Registry::load() {
     jobs_[spec.key].spec = spec;
   });
   records_.each("participant/", [&](Text, Text v) { loadParticipant(decodeParticipant(v)); });
+  records_.each("wait/", [&](Text rest, Text v) {
+    loadWait(ParticipantId{decodeNumber(rest)}, v);
+  });
   records_.each("member/", [&](Text, Text v) {
     auto m = decodeMember(v);
     known(m.job).members.insert(m.id);
@@ -104,6 +110,14 @@ void Registry::loadParticipant(const Participant& p) {
   known(p.job).participants.insert(p.id);
   if (!p.departed) byParticipant_[p.process.identity] = p.id;
   participants_[p.id] = p;
+}
+
+// Who was let in may have been killed before the end of its wait was written.
+void Registry::loadWait(ParticipantId id, const std::string& text) {
+  auto* p = participant(id);
+  if (!p) throw std::invalid_argument("there is no such participant");
+  auto wait = decodeWait(text);
+  if (!p->entered && !p->departed) p->wait = wait;
 }
 
 std::uint64_t Registry::newId() {
@@ -166,7 +180,7 @@ void Registry::erase(ParticipantId id) {
   auto it = byParticipant_.find(p.process.identity);
   if (it != byParticipant_.end() && it->second == id) byParticipant_.erase(it);
   participants_.erase(id);
-  records_.erase(participantRecord(id));
+  records_.keep({{participantRecord(id), "", true}, {waitRecord(id), "", true}});
 }
 
 Member* Registry::member(MemberId id) {
@@ -208,6 +222,14 @@ void Registry::record(const Participant& p) {
   auto it = byParticipant_.find(p.process.identity);
   if (p.departed && it != byParticipant_.end() && it->second == p.id) byParticipant_.erase(it);
   records_.put(participantRecord(p.id), encode(p));
+}
+
+void Registry::recordWait(const Participant& p) {
+  records_.put(waitRecord(p.id), encode(*p.wait));
+}
+
+void Registry::forgetWait(ParticipantId id) {
+  records_.erase(waitRecord(id));
 }
 
 void Registry::record(const Member& m) {

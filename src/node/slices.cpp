@@ -111,8 +111,18 @@ void Participants::tellAcquire(ParticipantId id, RequestId request) {
       if (!p || !p->wait || p->wait->request != request) return;
       p->wait->ticketGeneration = ticket.getGeneration();
       p->wait->ticketNumber = ticket.getNumber();
+      // A try ends with this daemon, or with its line to the master.
+      if (p->wait->hasPlace() && !p->wait->tryOnly) registry_.recordWait(*p);
     });
   });
+}
+
+// The report has said that it waits. Its place in the queue comes with the answer to an acquire.
+void Participants::askPlace(ParticipantId id, RequestId request) {
+  auto* p = registry_.participant(id);
+  if (!p || !p->wait || p->wait->hasPlace()) return;
+  seats_[id].told = false;
+  tellAcquire(id, request);
 }
 
 void Participants::startDeadline(ParticipantId id, RequestId request, std::int64_t ms) {
@@ -150,6 +160,7 @@ void Participants::giveUp(ParticipantId id, RequestId request, tsl_status status
 void Participants::endWait(Participant& p, bool withdraw) {
   auto& seat = seats_[p.id];
   auto request = p.wait->request;
+  if (p.wait->hasPlace() && !p.wait->tryOnly) registry_.forgetWait(p.id);
   waiting_.erase(request);
   p.wait.reset();
   seat.waiting = 0;

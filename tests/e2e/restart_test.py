@@ -198,6 +198,74 @@ class MasterRestart(unittest.TestCase):
                 self.assertEqual(rank.ask(f"check {i}"), "same")
 
 
+def queue_all(c, jobs):
+    for job in jobs:
+        c.queue(job)
+
+
+class Order(unittest.TestCase):
+    """Who waits longest is next, whichever daemons were killed meanwhile."""
+
+    def expect_turns(self, holder, waiters):
+        for i, job in enumerate(waiters):
+            holder.ask("yield")
+            job.hear_grant()
+            for later in waiters[i + 1:]:
+                self.assertTrue(later.is_waiting())
+            holder = job
+
+    def kill_and_start(self, c, master, nodes):
+        marks = [n.daemon.mark() for n in c.nodes]
+        if master:
+            c.master.kill()
+        for node in nodes:
+            node.daemon.kill()
+        if master:
+            c.start_master()
+        for node in nodes:
+            node.start_connected()
+        for node, mark in zip(c.nodes, marks):
+            if master and node not in nodes:
+                node.daemon.wait_for(r"\bmaster-up\b", mark)
+
+    def test_FF_D5_waiters_of_one_node_keep_their_order(self):
+        for master in (False, True):
+            with self.subTest(master=master), Cluster() as c:
+                a, *waiters = (c.job(job=name) for name in "abcdef")
+                a.acquire()
+                queue_all(c, waiters)
+                self.kill_and_start(c, master, c.nodes)
+                self.expect_turns(a, waiters)
+
+    def test_FF_D5_waiters_of_two_nodes_keep_their_order(self):
+        for master, killed in ((False, [0]), (False, [0, 1]), (True, []), (True, [0]), (True, [0, 1])):
+            with self.subTest(master=master, killed=killed), Cluster(nodes=2) as c:
+                jobs = [[c.job(node=n, job=name) for n in (0, 1)] for name in "abcdef"]
+                a, *waiters = (job[i % 2] for i, job in enumerate(jobs))  # each claims both nodes
+                a.acquire()
+                queue_all(c, waiters)
+                self.kill_and_start(c, master, [c.nodes[i] for i in killed])
+                self.expect_turns(a, waiters)
+
+    def test_FF_D5_a_place_outlives_two_masters_and_a_node(self):
+        with Cluster() as c:
+            a, *waiters = (c.job(job=name) for name in "abcde")
+            a.acquire()
+            mark = c.nodes[0].daemon.mark()
+            c.master.kill()
+            c.nodes[0].daemon.wait_for(r"\bmaster-down\b", mark)
+            for job in waiters:
+                job.say("acquire 0")
+            mark = c.nodes[0].daemon.mark()
+            c.start_master()
+            c.nodes[0].daemon.wait_for(r"\bmaster-up\b", mark)
+            c.job(job="z")  # its answer comes after the places that the waiters were given
+            order = c.status()["groups"][0]["queue"]
+            self.assertEqual(sorted(order), list("bcde"))
+            self.kill_and_start(c, True, c.nodes)
+            self.expect_turns(a, [waiters["bcde".index(name)] for name in order])
+
+
 class NodeRestart(unittest.TestCase):
     def restart(self, c, kill=True):
         node = c.nodes[0]

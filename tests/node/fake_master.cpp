@@ -45,13 +45,17 @@ public:
   }
   kj::Promise<void> acquire(AcquireContext context) override {
     auto p = context.getParams();
+    bool waits = false;
     for (auto& [job, known] : m_.participants) {
-      if (known.participant == p.getParticipant()) known.request = p.getRequest();
+      if (known.participant != p.getParticipant()) continue;
+      waits = known.waiting && known.request == p.getRequest();
+      known.request = p.getRequest();
     }
     auto ticket = context.getResults().initTicket();
     ticket.setGeneration(m_.generation.number);
     ticket.setNumber(m_.nextTicket++);
-    return say("acquire " + std::to_string(p.getParticipant()) + (p.getTryOnly() ? " try" : ""));
+    return say((waits ? "place of " : "acquire ") + std::to_string(p.getParticipant()) +
+               (p.getTryOnly() ? " try" : ""));
   }
   kj::Promise<void> cancel(CancelContext context) override {
     return say("cancel " + std::to_string(context.getParams().getRequest()));
@@ -118,7 +122,7 @@ private:
     }
     for (auto p : job.getParticipants()) {
       m_.participants[name] = {p.getId(), p.getRequest(), p.getWaiting(), p.getEntered(),
-                               fromWire(p.getEpoch())};
+                               fromWire(p.getEpoch()), p.getTicket().getNumber()};
     }
   }
   FakeMaster& m_;
