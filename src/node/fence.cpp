@@ -85,9 +85,8 @@ Fence::Decision Fence::admit(const JobName& job, OperationId operation) {
     return decision;
   }
   std::vector<Records::Change> changes{{nameOf(job, operation), "", false}};
+  records_.keep(changes);  // first: what cannot be written down is not begun
   entries.push_back({.operation = operation});
-  drop(job, changes);
-  records_.keep(changes);
   return decision;
 }
 

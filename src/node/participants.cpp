@@ -109,6 +109,10 @@ void Participants::joinAnew(Connection& from, std::uint64_t request, const JoinR
   if (!why.empty()) return from.reply(request, TSL_INVALID, why);
   if (mustWait(what)) return waitForMaster(from, request, what);
   if (!parts_.link.isUp()) return from.reply(request, TSL_MASTER_DOWN, parts_.link.whyDown());
+  if (auto full = registry_.whyFull(); !full.empty()) {
+    parts_.log.warning(Line("join-refused").add("job", text(what.spec.key)).add("why", full));
+    return from.reply(request, TSL_UNAVAILABLE, full);
+  }
   auto identity = from.peer().process.identity;
   if (!parts_.watch.add(identity)) {
     return from.reply(request, TSL_NO_SUCH_PROCESS,
@@ -303,7 +307,7 @@ void Participants::reported() {
   }
   for (auto [request, id] : std::map(waiting_)) askPlace(id, request);
   for (const auto& [id, p] : registry_.participants()) {
-    if (p.untold) tellYield(id);
+    if (p.untold) yieldReported(id, *p.untold);
     if (p.departed && p.joined) tellLeft(id);
   }
 }

@@ -136,6 +136,8 @@ private:
   void giveBack(Participant& p, const Epoch& epoch);
   std::string whyNotYielded(const Participant& p, const Epoch& epoch);
   void tellYield(ParticipantId id);
+  void yieldReported(ParticipantId id, const Epoch& epoch);
+  void yieldKnown(ParticipantId id, const Epoch& epoch);
   void depart(Participant& p, bool died);
   void tellLeft(ParticipantId id);
   void gone(ParticipantId id);

@@ -244,16 +244,17 @@ const JobName* Registry::grantedTo(std::uint32_t device) const {
 void Registry::setGrant(const JobName& name, Grant grant) {
   std::vector<Records::Change> changes{{grantRecord(name), encode(grant), false}};
   auto& job = jobs_.at(name);
+  for (auto d : grant.devices)
+    changes.push_back({epochRecord(d), encode(Grant{grant.epoch, {}}), false});
+  records_.keep(changes);  // first: who cannot write it down has granted nothing
   if (job.grant) {
     for (auto d : job.grant->devices) granted_.erase(d);
   }
   for (auto d : grant.devices) {
     granted_[d] = name;
     highest_[d] = grant.epoch;
-    changes.push_back({epochRecord(d), encode(Grant{grant.epoch, {}}), false});
   }
   job.grant = std::move(grant);
-  records_.keep(changes);
 }
 
 void Registry::clearGrant(const JobName& name) {

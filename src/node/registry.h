@@ -119,6 +119,9 @@ public:
 
   Bytes savedBytes() const;  // of all snapshots
 
+  // Why nothing new should be begun: there is no room to write it down. Or nothing.
+  std::string whyFull() { return records_.whyFull(); }
+
   // What processes need to come back that were saved by hand and belong to no job.
   const std::map<Identity, DeviceBytes>& savedByHand() const { return savedByHand_; }
   const DeviceBytes* savedByHand(const Identity& process) const;

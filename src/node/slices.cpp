@@ -279,12 +279,24 @@ void Participants::tellYield(ParticipantId id) {
     toWire(epoch, call.initEpoch());
     return call.send().then([this, id, epoch](auto&& response) {
       parts_.link.answers().keep(kj::mv(response));
-      auto* p = registry_.participant(id);
-      if (!p || p->untold != epoch) return;
-      p->untold.reset();
-      registry_.record(*p);
+      yieldKnown(id, epoch);
     });
   });
+}
+
+// With the session that follows the report the master has taken it.
+void Participants::yieldReported(ParticipantId id, const Epoch& epoch) {
+  parts_.link.tell([this, id, epoch](wire::NodeSession::Client&) -> kj::Promise<void> {
+    yieldKnown(id, epoch);
+    return kj::READY_NOW;
+  });
+}
+
+void Participants::yieldKnown(ParticipantId id, const Epoch& epoch) {
+  auto* p = registry_.participant(id);
+  if (!p || p->untold != epoch) return;
+  p->untold.reset();
+  registry_.record(*p);
 }
 
 void Participants::sliceEnded(const JobName& name, const Epoch& epoch) {

@@ -100,6 +100,8 @@ struct Participant {
   waiting @6 :Bool;
   request @7 :UInt64;
   ticket @8 :Ticket;
+  yielded @9 :Bool;
+  # It has given `epoch` back, and no master has confirmed that: then it is not entered any more.
 }
 
 struct Ticket {

@@ -324,5 +324,35 @@ class NodeRestart(unittest.TestCase):
             b.take_memory(BIG, 2)
 
 
+    def test_a_daemon_under_a_new_name_does_not_take_the_jobs_along(self):
+        with Cluster() as c:
+            a = c.job(job="a")
+            a.acquire()
+            node = c.nodes[0]
+            node.daemon.kill()
+            node.config["name"] = "renamed"
+            self.assertEqual(node.run().wait(), 78)
+            self.assertTrue(node.daemon.said(f"{node.config['state_dir']}/journal holds 1 jobs of node \"n1\".*"
+                                             "\"renamed\""))
+            node.config["name"] = "n1"
+            node.start_connected()
+            a.ask("yield")
+
+    def test_FF_D5_a_journal_that_lost_its_end_is_refused(self):
+        with Cluster() as c:
+            a = c.job(job="a")
+            a.acquire()
+            node = c.nodes[0]
+            node.daemon.kill()
+            journal = pathlib.Path(node.config["state_dir"]) / "journal"
+            whole = journal.read_bytes()
+            journal.write_bytes(whole[:100])
+            self.assertEqual(node.run().wait(), 1)
+            self.assertTrue(node.daemon.said(f"{journal} is damaged: .*remove the file"))
+            journal.write_bytes(whole)
+            node.start_connected()
+            a.ask("yield")
+
+
 if __name__ == "__main__":
     report.main()

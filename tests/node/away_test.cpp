@@ -115,7 +115,7 @@ TEST_CASE("a turn that comes while its caller is away waits for it", "[node]") {
   CHECK(grant.waited_us == 1234);
 }
 
-TEST_CASE("a turn whose caller does not come back is given back", "[node]") {
+TEST_CASE("FF-D1: a turn whose caller does not come back is given back", "[node]") {
   Loop l;
   FakeMaster master(l);
   TestNode node(l, &master);
@@ -161,8 +161,7 @@ TEST_CASE("a process that dies while it joins is forgotten", "[node]") {
   CHECK(w.master.count("left") == 1);
 }
 
-TEST_CASE("a yield while the master is away returns, and is told when there is one again",
-          "[node]") {
+TEST_CASE("FF-D4: a yield while the master is away returns, and the next report says it", "[node]") {
   World w;
   auto a = w.node.joined("a");
   w.enter(*a, "a", 7);
@@ -171,8 +170,12 @@ TEST_CASE("a yield while the master is away returns, and is told when there is o
   CHECK(a->yield(7).status == TSL_OK);
   CHECK(w.master.count("yield") == 0);
   w.masterBack();
-  CHECK(w.master.participants["a"].entered);
-  w.hear("yield " + who + " epoch=7");
+  CHECK_FALSE(w.master.participants["a"].entered);
+  CHECK(w.master.count("yield " + who + " epoch=7") == 1);
+  CHECK_FALSE(w.node->registry().participants().begin()->second.untold);
+  w.masterGone();
+  w.masterBack();
+  CHECK(w.master.count("yield") == 1);
 }
 
 TEST_CASE("an acquire while the master is away waits in the report", "[node]") {
@@ -224,7 +227,7 @@ TEST_CASE("a program that leaves while the master is away is told as left", "[no
   w.hear("job-ended a");
 }
 
-TEST_CASE("a later session voids the orders of an earlier one", "[node]") {
+TEST_CASE("FF-D10: a later session voids the orders of an earlier one", "[node]") {
   World w;
   auto a = w.node.joined("a");
   auto old = w.master.daemon();
@@ -253,7 +256,7 @@ TEST_CASE("a node whose name is taken says so", "[node]") {
   w.l.pumpUntil([&] { return !w.node.logged({"master-down", "the name is taken"}).empty(); });
 }
 
-TEST_CASE("a node follows no master of an older generation", "[node]") {
+TEST_CASE("FF-D10: a node follows no master of an older generation", "[node]") {
   World w;
   w.masterGone();
   w.master.generation = {0, 5};

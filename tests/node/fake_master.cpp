@@ -123,6 +123,9 @@ private:
     for (auto p : job.getParticipants()) {
       m_.participants[name] = {p.getId(), p.getRequest(), p.getWaiting(), p.getEntered(),
                                fromWire(p.getEpoch()), p.getTicket().getNumber()};
+      if (p.getYielded())
+        m_.told.push_back("yield " + std::to_string(p.getId()) +
+                          " epoch=" + std::to_string(p.getEpoch().getCounter()));
     }
   }
   FakeMaster& m_;
