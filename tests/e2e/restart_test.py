@@ -12,7 +12,7 @@ BIG = 48 * MIB
 
 
 class Deaths(unittest.TestCase):
-    def test_a_killed_holder_is_followed_by_the_next_on_an_empty_card(self):
+    def test_FF_D9_P101_a_killed_holder_is_followed_by_the_next_on_an_empty_card(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -22,7 +22,7 @@ class Deaths(unittest.TestCase):
             self.assertEqual(b.hear_grant()["restored"], 0)
             b.take_memory(BIG, 2)
 
-    def test_a_killed_job_that_was_saved_takes_nothing_with_it(self):
+    def test_FF_D6_a_killed_job_that_was_saved_takes_nothing_with_it(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -36,7 +36,7 @@ class Deaths(unittest.TestCase):
             self.assertEqual(b.acquire()["restored"], 0)
             self.assertEqual(b.ask("check 2"), "same")
 
-    def test_a_waiter_that_dies_is_passed_over(self):
+    def test_FF_D6_P100_a_waiter_that_dies_is_passed_over(self):
         with Cluster() as c:
             a, b, d = (c.job(job=name) for name in "abd")
             a.acquire()
@@ -78,7 +78,7 @@ class MasterRestart(unittest.TestCase):
             job.hear()
             job.acquire()
 
-    def test_a_slice_outlives_a_killed_master(self):
+    def test_FF_D5_P105_a_slice_outlives_a_killed_master(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             mine = a.acquire()
@@ -93,7 +93,7 @@ class MasterRestart(unittest.TestCase):
             self.assertGreater(theirs["generation"], mine["generation"])
             b.take_memory(BIG, 2)
 
-    def test_waiters_keep_their_order_over_a_restart(self):
+    def test_FF_D5_P105_waiters_keep_their_order_over_a_restart(self):
         with Cluster() as c:
             a, b, d = (c.job(job=name) for name in "abd")
             a.acquire()
@@ -106,7 +106,7 @@ class MasterRestart(unittest.TestCase):
             b.ask("yield")
             d.hear_grant()
 
-    def test_a_yield_while_the_master_is_away_is_not_lost(self):
+    def test_FF_D4_a_yield_while_the_master_is_away_is_not_lost(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -134,7 +134,7 @@ class MasterRestart(unittest.TestCase):
             a.hear_grant()
             self.assertFalse(c.master.said("already-entered"))
 
-    def test_a_saved_job_comes_back_under_the_next_master(self):
+    def test_FF_D5_P35_a_saved_job_comes_back_under_the_next_master(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -149,7 +149,7 @@ class MasterRestart(unittest.TestCase):
             self.assertEqual(a.hear_grant()["restored"], 1)
             self.assertEqual(a.ask("check 1"), "same")
 
-    def test_a_gang_over_two_nodes_keeps_its_slice(self):
+    def test_FF_D5_a_gang_over_two_nodes_keeps_its_slice(self):
         with Cluster(nodes=2) as c:
             a = [c.job(node=n, job="a", gang=2) for n in (0, 1)]
             b = c.job(node=1, job="b")
@@ -272,7 +272,7 @@ class NodeRestart(unittest.TestCase):
         node.daemon.kill() if kill else self.assertEqual(node.daemon.stop(), 0)
         node.start_connected()
 
-    def test_a_slice_outlives_a_killed_node_daemon(self):
+    def test_FF_D5_a_slice_outlives_a_killed_node_daemon(self):
         for kill in (True, False):
             with self.subTest(kill=kill), Cluster() as c:
                 a, b = c.job(job="a"), c.job(job="b")
@@ -296,7 +296,7 @@ class NodeRestart(unittest.TestCase):
             a.ask("yield")
             b.hear_grant()
 
-    def test_a_saved_job_is_restored_by_the_next_daemon(self):
+    def test_FF_D5_P104_a_saved_job_is_restored_by_the_next_daemon(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -311,7 +311,7 @@ class NodeRestart(unittest.TestCase):
             self.assertEqual(a.hear_grant()["restored"], 1)
             self.assertEqual(a.ask("check 1"), "same")
 
-    def test_a_holder_that_died_while_the_daemon_was_away_is_followed(self):
+    def test_FF_D9_a_holder_that_died_while_the_daemon_was_away_is_followed(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
