@@ -486,33 +486,33 @@ TEST_CASE("a kill that does not reach a process says which, and why", "[node]") 
 TEST_CASE("a node that cannot write down what it does begins nothing new, and faults nobody",
           "[node]") {
   World w;
-  auto a = w.node.joined("a");
+  auto p = w.node.joined("p", "1");
   w.node.room = TestNode::Room::Little;
-  auto refused = w.master.prepare("a", {}, {}).wait(w.l.scope);
+  auto refused = w.master.prepare("p", {}, {}).wait(w.l.scope);
   CHECK(refused.code == Outcome::Code::Refused);
   CHECK(refused.cause == Cause::NoRecord);
   CHECK(refused.detail == "no room for 1 bytes in /full: make room there");
-  auto b = w.node.program();
-  auto joining = b->join("rl", "b", "1");
+  auto q = w.node.program();
+  auto joining = q->join("rl", "q", "1");
   CHECK(joining.status == TSL_UNAVAILABLE);
   CHECK(std::string(joining.detail) == refused.detail);
-  CHECK(w.node->registry().jobs().size() == 1);
-  CHECK(w.master.grant("a", 1, {0}, {}).wait(w.l.scope).ok());  // needs no more than it has
+  CHECK(w.node->registry().jobs().count({"rl", "q"}) == 0);
+  CHECK(w.master.grant("p", 1, {1}, {}).wait(w.l.scope).ok());  // needs no more than it has
   w.node.room = TestNode::Room::Enough;
-  CHECK(w.master.prepare("a", {}, {}).wait(w.l.scope).ok());
-  CHECK(b->join("rl", "b", "1").status == TSL_OK);
+  CHECK(w.master.prepare("p", {}, {}).wait(w.l.scope).ok());
+  CHECK(q->join("rl", "q", "1").status == TSL_OK);
 }
 
 TEST_CASE("an order that cannot be recorded is refused, not failed, and may come again", "[node]") {
   World w;
-  auto a = w.node.joined("a");
+  auto p = w.node.joined("p", "1");
   w.node.room = TestNode::Room::None;
   auto operation = w.master.nextOperation;
-  auto refused = w.master.grant("a", 1, {0}, {}).wait(w.l.scope);
+  auto refused = w.master.grant("p", 1, {1}, {}).wait(w.l.scope);
   CHECK(refused.code == Outcome::Code::Refused);
   CHECK(refused.cause == Cause::NoRecord);
-  CHECK(w.node->registry().grantedTo(0) == nullptr);
+  CHECK(w.node->registry().grantedTo(1) == nullptr);
   w.node.room = TestNode::Room::Enough;
   w.master.nextOperation = operation;
-  CHECK(w.master.grant("a", 1, {0}, {}).wait(w.l.scope).ok());
+  CHECK(w.master.grant("p", 1, {1}, {}).wait(w.l.scope).ok());
 }
