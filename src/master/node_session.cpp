@@ -93,9 +93,8 @@ kj::Promise<void> NodeSession::acquire(AcquireContext context) {
   }
   participant->job->label = kj::StringPtr(params.getPhase()).cStr();
   auto* known = shell_.directory().findRequest(node_, params.getRequest());
-  auto& request = known != nullptr
-                      ? *known
-                      : shell_.directory().addRequest(params.getRequest(), *participant);
+  auto& request =
+      known != nullptr ? *known : shell_.directory().addRequest(params.getRequest(), *participant);
   RequestId id = request.id;
   if (known == nullptr)
     shell_.feed(AcquireRequested{

@@ -20,7 +20,8 @@ std::uint64_t number(OperationId id) {
 // A record that could not be written is nobody's fault, and may succeed when there is room.
 Outcome outcomeOf(const kj::Exception& e) {
   bool full = e.getType() == kj::Exception::Type::OVERLOADED;
-  return full ? refusal(Cause::NoRecord, sentenceOf(e)) : failure(Cause::DriverError, sentenceOf(e));
+  return full ? refusal(Cause::NoRecord, sentenceOf(e))
+              : failure(Cause::DriverError, sentenceOf(e));
 }
 
 std::uint64_t micros(kj::Duration d) {
@@ -110,8 +111,8 @@ Orders::Running* Orders::find(const Order& order) {
 }
 
 kj::Promise<Outcome> Orders::start(Order order, Run run) {
-  KJ_IF_MAYBE (e, kj::runCatchingExceptions(
-                      [&] { parts_.fence.admit(order.job, order.operation); })) {
+  KJ_IF_MAYBE (e,
+               kj::runCatchingExceptions([&] { parts_.fence.admit(order.job, order.operation); })) {
     return outcomeOf(*e);
   }
   if (parts_.log.enabled(Level::Debug)) {

@@ -17,8 +17,9 @@ std::string ownRecords(Records& records, const std::string& name) {
     return "";
   }
   return records.place() + " holds " + std::to_string(jobs) + " jobs of node \"" + owner->second +
-         "\", and this node is named \"" + name + "\": the master would have them on both; set name = \"" +
-         owner->second + "\" in node.toml to go on with them, and change it when they have ended; " +
+         "\", and this node is named \"" + name +
+         "\": the master would have them on both; set name = \"" + owner->second +
+         "\" in node.toml to go on with them, and change it when they have ended; " +
          "a node beside it needs its own state_dir";
 }
 

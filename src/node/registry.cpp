@@ -85,9 +85,8 @@ void Registry::load() {
     jobs_[spec.key].spec = spec;
   });
   records_.each("participant/", [&](Text, Text v) { loadParticipant(decodeParticipant(v)); });
-  records_.each("wait/", [&](Text rest, Text v) {
-    loadWait(ParticipantId{decodeNumber(rest)}, v);
-  });
+  records_.each("wait/",
+                [&](Text rest, Text v) { loadWait(ParticipantId{decodeNumber(rest)}, v); });
   records_.each("member/", [&](Text, Text v) {
     auto m = decodeMember(v);
     known(m.job).members.insert(m.id);

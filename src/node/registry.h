@@ -44,7 +44,8 @@ struct Participant {
   std::optional<Epoch> untold;   // a yield that the master has not confirmed
   bool departed = false;         // left or died; stays until the master has been told
   bool died = false;
-  std::optional<Wait> wait;  // kept once it has a place: the caller asks again, and comes back to it
+  std::optional<Wait>
+      wait;  // kept once it has a place: the caller asks again, and comes back to it
 };
 
 struct Member {

@@ -161,7 +161,8 @@ TEST_CASE("a process that dies while it joins is forgotten", "[node]") {
   CHECK(w.master.count("left") == 1);
 }
 
-TEST_CASE("FF-D4: a yield while the master is away returns, and the next report says it", "[node]") {
+TEST_CASE("FF-D4: a yield while the master is away returns, and the next report says it",
+          "[node]") {
   World w;
   auto a = w.node.joined("a");
   w.enter(*a, "a", 7);

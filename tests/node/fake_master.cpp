@@ -121,8 +121,8 @@ private:
       Session::keep(m_.members[name], fromWire(fact, NodeId{}));
     }
     for (auto p : job.getParticipants()) {
-      m_.participants[name] = {p.getId(), p.getRequest(), p.getWaiting(), p.getEntered(),
-                               fromWire(p.getEpoch()), p.getTicket().getNumber()};
+      m_.participants[name] = {p.getId(),      p.getRequest(),         p.getWaiting(),
+                               p.getEntered(), fromWire(p.getEpoch()), p.getTicket().getNumber()};
       if (p.getYielded())
         m_.told.push_back("yield " + std::to_string(p.getId()) +
                           " epoch=" + std::to_string(p.getEpoch().getCounter()));

@@ -151,8 +151,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("on a full disk a journal goes on, and says when nothing new should be begun",
-          "[node]") {
+TEST_CASE("on a full disk a journal goes on, and says when nothing new should be begun", "[node]") {
   TempDir dir;
   Journal j(dir.path());
   auto size = std::filesystem::file_size(fileOf(dir));
