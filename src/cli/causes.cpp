@@ -6,7 +6,7 @@
 namespace ts::cli {
 namespace {
 
-constexpr std::array<std::pair<const char*, const char*>, 14> kMeanings{{
+constexpr std::array<std::pair<const char*, const char*>, 15> kMeanings{{
     {"paused", "an operator paused the group: tsctl resume GROUP"},
     {"no-host-memory", "a node has no host memory for the state that would have to be saved"},
     {"no-device-memory", "a device has not the memory that its state needs to come back"},
@@ -20,6 +20,7 @@ constexpr std::array<std::pair<const char*, const char*>, 14> kMeanings{{
     {"outside", "it was seen on a device outside its claim"},
     {"overdue", "a call to the driver takes longer than its deadline and is waited for"},
     {"drained", "an operator drained a node of its claim: tsctl undrain NODE"},
+    {"no-record", "a node's state_dir is full: make room on it; it is tried again by itself"},
     {"unsupported", "its backend cannot do this here: tsctl doctor on the node"},
 }};
 

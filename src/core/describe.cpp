@@ -147,7 +147,8 @@ const char* text(Cause c) {
                                     "overdue",
                                     "stale",
                                     "forbidden",
-                                    "drained"};
+                                    "drained",
+                                    "no-record"};
   return word(words, c);
 }
 

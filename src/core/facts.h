@@ -44,6 +44,7 @@ enum class Cause {
   Stale,      // fenced off: epoch, generation or operation id is old
   Forbidden,  // the user may not use the group or the job
   Drained,    // an operator drains a node of the claim
+  NoRecord,   // a node cannot write down what it does
 };
 
 enum class FaultKind { None, Quiesce, Save, Restore, Grant };

@@ -243,6 +243,8 @@ void Group::remember(Job& job, const Outcome& o) {
 // "retried with back-off, then faulted"
 void Group::moveFailed(Step& s, Job& job, FaultKind kind, const Outcome& o) {
   remember(job, o);
+  // "the answer is no and nothing is wrong": asked again, as often as it takes.
+  if (o.code == Outcome::Code::Refused && !o.lasting) return backOff(s, job, ++job.refusals, true);
   ++job.failures;
   if (o.lasting || job.failures >= roster_.config.quiesceAttempts) {
     return setFault(s, job, kind, job.cause, o.detail);

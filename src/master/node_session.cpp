@@ -91,13 +91,14 @@ kj::Promise<void> NodeSession::acquire(AcquireContext context) {
     shell_.refuseUnknown(node_, params.getRequest());
     return kj::READY_NOW;
   }
-  if (shell_.directory().findRequest(node_, params.getRequest()) != nullptr)
-    kj::throwFatalException(
-        sentence("request " + std::to_string(params.getRequest()) + " of this node waits already"));
   participant->job->label = kj::StringPtr(params.getPhase()).cStr();
-  RequestId id = shell_.directory().addRequest(params.getRequest(), *participant).id;
-  shell_.feed(AcquireRequested{
-      .request = id, .participant = participant->id, .tryOnly = params.getTryOnly()});
+  auto* known = shell_.directory().findRequest(node_, params.getRequest());
+  auto& request =
+      known != nullptr ? *known : shell_.directory().addRequest(params.getRequest(), *participant);
+  RequestId id = request.id;
+  if (known == nullptr)
+    shell_.feed(AcquireRequested{
+        .request = id, .participant = participant->id, .tryOnly = params.getTryOnly()});
   ticket.setGeneration(shell_.generation().number);
   ticket.setNumber(shell_.cluster().ticket(id).value_or(0));
   return kj::READY_NOW;

@@ -64,12 +64,11 @@ private:
   void takeParticipant(JobRecord& job, wire::Participant::Reader report) {
     ParticipantRecord& participant = joined(shell_, node_, job, report);
     participants_.insert(report.getId());
-    if (report.getEntered())
-      shell_.feed(SliceReported{participant.id, fromWire(report.getEpoch())});
-    if (!report.getWaiting()) return;
-    // Nobody waits in a slice: it has yielded, and that was never told.
-    if (report.getEntered()) shell_.feed(Yielded{participant.id, fromWire(report.getEpoch())});
-    takeWaiter(participant, report);
+    Epoch epoch = fromWire(report.getEpoch());
+    if (report.getEntered() || report.getYielded())
+      shell_.feed(SliceReported{participant.id, epoch});
+    if (report.getYielded()) shell_.feed(Yielded{participant.id, epoch});
+    if (report.getWaiting()) takeWaiter(participant, report);
   }
 
   void takeWaiter(ParticipantRecord& participant, wire::Participant::Reader report) {

@@ -48,6 +48,8 @@ Words wordsFor(Cause cause) {
       return {TSL_UNAVAILABLE, "a node of the job does not answer"};
     case Cause::Drained:
       return {TSL_PAUSED, "an operator drained a node of the job"};
+    case Cause::NoRecord:
+      return {TSL_UNAVAILABLE, "the node has no room to write down what it does"};
     case Cause::NodeDead:
       return {TSL_UNAVAILABLE, "a node of the job is dead"};
     case Cause::JobFaulted:

@@ -80,9 +80,9 @@ void toWire(const Participant& p, wire::Participant::Builder out) {
   out.setProcess(std::uint64_t(p.id));
   out.setPid(p.process.identity.pid);
   setDevices(p.devices, out.initDevices(unsigned(p.devices.size())));
-  // A yield that the master has not confirmed is told after the report: until then it is inside.
   auto slice = p.entered ? p.entered : p.untold;
-  out.setEntered(slice.has_value());
+  out.setEntered(p.entered.has_value());
+  out.setYielded(!p.entered && p.untold.has_value());
   if (slice) toWire(*slice, out.initEpoch());
   out.setWaiting(p.wait.has_value());
   if (!p.wait) return;

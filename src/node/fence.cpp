@@ -16,9 +16,6 @@ std::string nameOf(const JobName& job, OperationId operation) {
   return kPrefix + text(job) + "/" + std::to_string(std::uint64_t(operation));
 }
 
-const char* const kNobodySaw =
-    "the node daemon was restarted during this order; what it left is as reported";
-
 }  // namespace
 
 std::string encode(const Outcome& o) {
@@ -53,8 +50,12 @@ void Fence::load() {
     auto second = rest.find('/', first + 1);
     if (second == std::string::npos) throw std::invalid_argument("it names no order");
     JobName job{rest.substr(0, first), rest.substr(first + 1, second - first - 1)};
-    auto outcome = value.empty() ? failure(Cause::DriverError, kNobodySaw) : decodeOutcome(value);
-    orders_[job].push_back({OperationId{decodeNumber(rest.substr(second + 1))}, outcome});
+    Entry entry{.operation = OperationId{decodeNumber(rest.substr(second + 1))}};
+    if (value.empty())
+      entry.cut = true;
+    else
+      entry.outcome = decodeOutcome(value);
+    orders_[job].push_back(std::move(entry));
   });
   for (auto& [job, entries] : orders_) std::ranges::sort(entries, {}, &Entry::operation);
 }
@@ -66,6 +67,7 @@ Fence::Decision Fence::look(const JobName& job, OperationId operation) const {
   const auto& entries = it->second;
   auto same = std::ranges::find(entries, operation, &Entry::operation);
   if (same != entries.end()) {
+    if (same->cut) return {};
     if (!same->outcome) return {.kind = Kind::Running};
     return {.kind = Kind::Repeated, .outcome = *same->outcome};
   }
@@ -78,10 +80,15 @@ Fence::Decision Fence::look(const JobName& job, OperationId operation) const {
 Fence::Decision Fence::admit(const JobName& job, OperationId operation) {
   auto decision = look(job, operation);
   if (decision.kind != Decision::Kind::Obey) return decision;
+  auto& entries = orders_[job];
+  auto same = std::ranges::find(entries, operation, &Entry::operation);
+  if (same != entries.end()) {
+    same->cut = false;  // its intent is in the record
+    return decision;
+  }
   std::vector<Records::Change> changes{{nameOf(job, operation), "", false}};
-  orders_[job].push_back({operation, {}});
-  drop(job, changes);
-  records_.keep(changes);
+  records_.keep(changes);  // first: what cannot be written down is not begun
+  entries.push_back({.operation = operation});
   return decision;
 }
 
@@ -105,7 +112,7 @@ std::vector<Records::Change> Fence::finishing(const JobName& job, OperationId op
 // The oldest that ended go; what runs stays.
 void Fence::drop(const JobName& job, std::vector<Records::Change>& changes) {
   auto& entries = orders_[job];
-  while (entries.size() > kRemembered && entries.front().outcome) {
+  while (entries.size() > kRemembered && (entries.front().outcome || entries.front().cut)) {
     changes.push_back({nameOf(job, entries.front().operation), "", true});
     entries.pop_front();
   }

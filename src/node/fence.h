@@ -13,11 +13,11 @@
 namespace ts::node {
 
 // Orders by job. What began and how it ended is kept, so that a repeated order is answered from the
-// record, also by a daemon that was killed in between.
+// record, also by a daemon that was killed in between. An order of which nobody saw the end is
+// obeyed anew when it is repeated: each is a step towards a state, and begins with what it finds.
 class Fence {
 public:
-  // Reads what an earlier life of the daemon has kept. An order that had begun and not ended is
-  // over: its outcome is that nobody saw the end.
+  // Reads what an earlier life of the daemon has kept.
   explicit Fence(Records& records);
 
   struct Decision {
@@ -39,6 +39,7 @@ private:
   struct Entry {
     OperationId operation{};
     std::optional<Outcome> outcome;  // nothing: it runs
+    bool cut = false;                // it ran in an earlier life of the daemon
   };
   static constexpr std::size_t kRemembered = 64;  // per job; what runs is never dropped
 

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -18,17 +20,49 @@
 namespace ts::node {
 namespace {
 
-constexpr std::size_t kRoom = 1 << 20;  // bytes between two compactions at least
+constexpr std::size_t kRoom = 1 << 20;    // bytes between two compactions at least
+constexpr std::size_t kAhead = 64 << 10;  // of these, for what has begun
 
-// A step is a line per change and a last line "." that makes it valid.
-std::string encode(const std::vector<Records::Change>& changes) {
+// At the beginning of the file. `end` is what makes a step count: it is written last, and at once.
+struct Header {
+  std::array<char, 8> magic;
+  std::uint64_t end;
+};
+constexpr std::array<char, 8> kMagic{'t', 's', 'j', 'r', 'n', 'l', '1', '\n'};
+
+// CRC-32, as in Ethernet and zip.
+constexpr auto kCrc = [] {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    std::uint32_t c = i;
+    for (int bit = 0; bit < 8; ++bit) c = (c >> 1) ^ (c & 1 ? 0xedb88320u : 0);
+    table[i] = c;
+  }
+  return table;
+}();
+
+std::uint32_t checksum(std::string_view text, std::uint32_t before) {
+  std::uint32_t c = ~before;
+  for (char byte : text) c = kCrc[(c ^ std::uint8_t(byte)) & 0xff] ^ (c >> 8);
+  return ~c;
+}
+
+std::string hex(std::uint32_t sum) {
+  char text[9];
+  std::snprintf(text, sizeof(text), "%08x", sum);
+  return text;
+}
+
+// A step is a line per change and a last line with the checksum of all steps up to it.
+std::string encode(const std::vector<Records::Change>& changes, std::uint32_t& sum) {
   std::string out;
   for (const auto& c : changes) {
     out += (c.erase ? "-" : "=") + escaped(c.name);
     if (!c.erase) out += "\t" + escaped(c.value);
     out += "\n";
   }
-  return out + ".\n";
+  sum = checksum(out, sum);
+  return out + "." + hex(sum) + "\n";
 }
 
 std::vector<std::string_view> lines(std::string_view text) {
@@ -75,21 +109,31 @@ class Unmap final : public kj::ArrayDisposer {
 };
 
 // The file's first `bytes`, in memory and on the disk from now on.
-kj::Array<char> mapped(int fd, std::size_t bytes) {
+kj::Array<char> mapped(int fd, std::size_t bytes, const std::string& path) {
   static const Unmap unmap;
   if (int error = ::posix_fallocate(fd, 0, off_t(bytes)); error != 0) {
-    KJ_FAIL_SYSCALL("posix_fallocate", error, "no room for the journal", bytes);
+    kj::throwFatalException(sentence("no room for " + std::to_string(bytes) + " bytes in " + path +
+                                         ": " + std::strerror(error) + "; make room there",
+                                     kj::Exception::Type::OVERLOADED));
   }
   void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
   if (at == MAP_FAILED) KJ_FAIL_SYSCALL("mmap", errno, bytes);
   return kj::Array<char>(static_cast<char*>(at), bytes, unmap);
 }
 
-// The first byte is what makes the step count: a kill before it leaves zero there, where reading
-// ends.
-void write(char* at, std::string_view text) {
-  std::memcpy(at + 1, text.data() + 1, text.size() - 1);
-  std::atomic_ref(*at).store(text[0], std::memory_order_release);
+// At least `bytes` of it, and all that is there already.
+kj::Array<char> opened(const std::string& path, std::size_t bytes) {
+  int fd;
+  KJ_SYSCALL(fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), path.c_str());
+  kj::AutoCloseFd file(fd);
+  struct stat now;
+  KJ_SYSCALL(::fstat(file, &now), path.c_str());
+  return mapped(file, std::max(bytes, std::size_t(now.st_size)), path);
+}
+
+void setEnd(char* room, std::uint64_t end) {
+  auto& header = *reinterpret_cast<Header*>(room);
+  std::atomic_ref(header.end).store(end, std::memory_order_release);
 }
 
 void makeDirectories(const std::string& path) {
@@ -170,56 +214,128 @@ Journal::Journal(std::string directory) : directory_(std::move(directory)) {
 }
 
 void Journal::load() {
-  auto path = directory_ + "/journal";
-  int fd;
-  KJ_SYSCALL(fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), path.c_str());
-  auto text = readAll(kj::AutoCloseFd(fd));
-  std::vector<Change> step;
-  for (auto line : lines(std::string_view(text).substr(0, text.find('\0')))) {
-    if (line == ".") {
-      values_.keep(step);
-      step.clear();
-    } else if (!line.empty()) {
-      step.push_back(decoded(line));
+  int fd = ::open(path().c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno != ENOENT) KJ_FAIL_SYSCALL("open", errno, path().c_str());
+  if (fd >= 0) {
+    auto text = readAll(kj::AutoCloseFd(fd));
+    Header header{};
+    if (text.size() < sizeof(header)) damaged("it has " + std::to_string(text.size()) + " bytes");
+    std::memcpy(&header, text.data(), sizeof(header));
+    if (header.magic != kMagic) damaged("it does not begin as a journal of this release");
+    if (header.end < sizeof(header) || header.end > text.size()) {
+      damaged(std::to_string(header.end) + " bytes were written, " + std::to_string(text.size()) +
+              " are there");
     }
+    read(std::string_view(text).substr(0, header.end));
   }
-  compact(0);  // also drops a step that was cut short
+  compact(0);
+}
+
+void Journal::read(std::string_view file) {
+  auto steps = file.substr(sizeof(Header));
+  std::vector<Change> step;
+  std::uint32_t sum = 0;
+  const char* begin = steps.data();
+  for (auto line : lines(steps)) {
+    auto at = " at byte " + std::to_string(line.data() - file.data());
+    if (line.empty()) damaged("a line is missing" + at);
+    if (line.front() != '.') {
+      step.push_back(decoded(line));
+      continue;
+    }
+    sum = checksum({begin, std::size_t(line.data() - begin)}, sum);
+    if (line.substr(1) != hex(sum)) damaged("a checksum is wrong" + at);
+    values_.keep(step);
+    step.clear();
+    begin = line.data() + line.size() + 1;
+  }
+  if (begin != steps.data() + steps.size()) {
+    damaged("a step has no end at byte " + std::to_string(begin - file.data()));
+  }
+}
+
+// What was read until then says who was here; where their state is now, it cannot.
+void Journal::damaged(const std::string& what) const {
+  std::string jobs;
+  Records::each("job/", [&](const std::string& job, const std::string&) {
+    jobs += (jobs.empty() ? "" : ", ") + job;
+  });
+  kj::throwFatalException(sentence(
+      place() + " is damaged: " + what + "; lost is which jobs hold, wait or are saved here" +
+      (jobs.empty() ? "" : " (among them " + jobs + ")") +
+      ": end the jobs of this node, then remove the file and start tsnoded again"));
 }
 
 Records::Change Journal::decoded(std::string_view line) const {
   try {
     return decodeLine(line);
   } catch (const std::exception& e) {
-    unreadable(place(), e.what(), "it is no line of a journal");
+    damaged(e.what() + std::string(" is no line of a journal"));
   }
 }
 
 void Journal::keep(const std::vector<Change>& changes) {
-  auto text = encode(changes);
-  if (text.size() > room_.size() - used_) compact(text.size());
-  append(text);
+  auto sum = sum_;
+  auto step = encode(changes, sum);
+  if (step.size() > left()) {
+    compact(step.size());
+    sum = sum_;
+    step = encode(changes, sum);
+  }
+  append(step);
+  sum_ = sum;
   values_.keep(changes);
 }
 
-void Journal::append(std::string_view text) {
-  write(room_.begin() + used_, text);
-  used_ += text.size();
+void Journal::append(std::string_view step) {
+  std::memcpy(room_.begin() + used_, step.data(), step.size());
+  used_ += step.size();
+  setEnd(room_.begin(), used_);
+}
+
+std::string Journal::whyFull() {
+  if (trouble_.empty() && left() >= kAhead) return "";
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { compact(kAhead); })) return sentenceOf(*e);
+  return trouble_;
 }
 
 void Journal::compact(std::size_t roomFor) {
-  auto fresh = directory_ + "/journal.new";
-  int fd;
-  KJ_SYSCALL(fd = ::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600),
-             fresh.c_str());
-  kj::AutoCloseFd file(fd);
   std::vector<Change> everything;
   for (const auto& [name, value] : values_.all()) everything.push_back({name, value, false});
-  auto text = encode(everything);
-  auto room = mapped(file, 2 * text.size() + roomFor + kRoom);
-  write(room.begin(), text);
-  KJ_SYSCALL(::rename(fresh.c_str(), (directory_ + "/journal").c_str()));
-  room_ = kj::mv(room);
-  used_ = text.size();
+  std::uint32_t sum = 0;
+  auto text = everything.empty() ? std::string() : encode(everything, sum);
+  auto least = sizeof(Header) + text.size() + roomFor;
+  makeSpare(least + text.size() + kRoom, least);
+  Header header{kMagic, sizeof(Header) + text.size()};
+  std::memcpy(spare_.begin(), &header, sizeof(header));
+  std::memcpy(spare_.begin() + sizeof(header), text.data(), text.size());
+  exchange();
+  used_ = header.end;
+  sum_ = sum;
+  if (spare_ == nullptr) makeSpare(room_.size(), sizeof(Header));
+}
+
+// With less than is wanted the journal works, and says so.
+void Journal::makeSpare(std::size_t wanted, std::size_t least) {
+  trouble_.clear();
+  if (spare_.size() >= wanted) return;
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { spare_ = opened(sparePath(), wanted); })) {
+    if (spare_.size() < least) spare_ = opened(sparePath(), least);
+    trouble_ = sentenceOf(*e);
+  }
+}
+
+// The spare takes the place of the journal, in one step.
+void Journal::exchange() {
+  auto spare = sparePath();
+  bool first = ::access(path().c_str(), F_OK) != 0;
+  if (first) {
+    KJ_SYSCALL(::rename(spare.c_str(), path().c_str()), spare.c_str());
+  } else {
+    KJ_SYSCALL(::renameat2(AT_FDCWD, spare.c_str(), AT_FDCWD, path().c_str(), RENAME_EXCHANGE),
+               spare.c_str());
+  }
+  std::swap(room_, spare_);
 }
 
 }  // namespace ts::node

@@ -4,6 +4,7 @@
 #include <kj/array.h>
 #include <kj/io.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -24,6 +25,8 @@ public:
   virtual void keep(const std::vector<Change>& changes) = 0;
   virtual const std::map<std::string, std::string>& all() const = 0;
   virtual std::string place() const = 0;  // for a person
+  // Why nothing new should be begun, or nothing: what runs can still be written down to its end.
+  virtual std::string whyFull() { return ""; }
 
   // Those whose names begin with `prefix`; `rest` is what follows it. What `use` throws becomes a
   // sentence that names the record and says what to do.
@@ -48,27 +51,39 @@ private:
 };
 
 // A step is a copy into the mapped file, no system call and no fsync: it has to outlive the
-// process, not the machine. A step cut short is dropped when the file is read again. The file's
-// room is allocated ahead, so a full disk is an error of the call that needs more room and never a
-// SIGBUS. Only one process may have a directory's journal open. Throws kj::Exception.
+// process, not the machine. A step that was cut short is dropped when the file is read again; a
+// file that is not as it was written is noticed by its length and its checksums, and refused. There
+// are two files of which one is spare, and their room is allocated ahead: on a full disk the old
+// goes on being replaced by the new, and only what grows is refused. Only one process may have a
+// directory's journal open. Throws kj::Exception, of type OVERLOADED where there is no room.
 class Journal final : public Records {
 public:
   explicit Journal(
       std::string directory);  // made if it is not there; throws when it cannot be used
   void keep(const std::vector<Change>& changes) override;
   const std::map<std::string, std::string>& all() const override { return values_.all(); }
-  std::string place() const override { return "journal " + directory_ + "/journal"; }
+  std::string place() const override { return "journal " + path(); }
+  std::string whyFull() override;
 
 private:
+  std::string path() const { return directory_ + "/journal"; }
+  std::string sparePath() const { return directory_ + "/journal.spare"; }
   void load();
+  void read(std::string_view steps);
+  [[noreturn]] void damaged(const std::string& what) const;
   Change decoded(std::string_view line) const;
-  void append(std::string_view text);
+  void append(std::string_view step);
   void compact(std::size_t roomFor);
+  void makeSpare(std::size_t wanted, std::size_t least);
+  void exchange();
+  std::size_t left() const { return room_.size() - used_; }
 
   std::string directory_;
   kj::AutoCloseFd lock_;
-  kj::Array<char> room_;  // the mapped file; what is not used is zero
+  kj::Array<char> room_, spare_;  // mapped: a header, steps, and what is of no meaning
   std::size_t used_ = 0;
+  std::uint32_t sum_ = 0;  // of all steps
+  std::string trouble_;    // why there is less room than there should be
   MemoryRecords values_;
 };
 

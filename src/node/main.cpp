@@ -21,6 +21,7 @@
 #include "node/arguments.h"
 #include "node/capabilities.h"
 #include "node/node.h"
+#include "node/owner.h"
 #include "node/reload.h"
 #include "reactor/libevent_io.h"
 #include "reactor/signals.h"
@@ -171,6 +172,10 @@ int serve(NodeConfig config, const Arguments& arguments, uid_t masterUid) {
   Workers workers;
   LastCalls lastCalls(workers, log);
   Journal journal(config.stateDir);
+  if (auto why = ownRecords(journal, name); !why.empty()) {
+    std::cerr << "tsnoded: " << why << "\n";
+    return kExitConfig;
+  }
   auto listener = inheritedListener();
   if (listener.get() < 0) listener = listenAt(config.socket);
   Signal terminate(port, SIGTERM);

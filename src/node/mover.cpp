@@ -217,9 +217,9 @@ kj::Promise<Outcome> Mover::releaseEach(JobName job, std::vector<MemberId> membe
 kj::Promise<Outcome> Mover::save(JobName job, MemberId member) {
   auto* m = memberOf(job, member);
   if (!m) return goneOutcome(member);
-  if (m->residency == Residency::Saved || m->residency == Residency::Absent) {
-    return withMember(member, {});
-  }
+  if (m->residency == Residency::Absent) return withMember(member, {});
+  // By an earlier life of the daemon, which may not have come to measure it.
+  if (m->residency == Residency::Saved) return measureSaved(job, member, {});
   if (m->residency != Residency::Quiet) {
     return withMember(
         member, failure(Cause::DriverError, processText(*m) + " is not quiet and cannot be saved"));

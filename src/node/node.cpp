@@ -185,6 +185,7 @@ kj::Promise<void> Node::start(kj::AutoCloseFd listener) {
                          .greeting = config_.helloDeadline.count() * kj::MICROSECONDS};
     server_ = std::make_unique<LocalServer>(world_.port, kj::mv(listener), limits, reception_,
                                             world_.log);
+    participants_.opened();
     link_.start();
     world_.log.info(Line("ready")
                         .add("node", name_)

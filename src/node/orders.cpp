@@ -17,6 +17,13 @@ namespace {
 std::uint64_t number(OperationId id) {
   return std::uint64_t(id);
 }
+// A record that could not be written is nobody's fault, and may succeed when there is room.
+Outcome outcomeOf(const kj::Exception& e) {
+  bool full = e.getType() == kj::Exception::Type::OVERLOADED;
+  return full ? refusal(Cause::NoRecord, sentenceOf(e))
+              : failure(Cause::DriverError, sentenceOf(e));
+}
+
 std::uint64_t micros(kj::Duration d) {
   return std::uint64_t(d / kj::MICROSECONDS);
 }
@@ -104,7 +111,10 @@ Orders::Running* Orders::find(const Order& order) {
 }
 
 kj::Promise<Outcome> Orders::start(Order order, Run run) {
-  parts_.fence.admit(order.job, order.operation);
+  KJ_IF_MAYBE (e,
+               kj::runCatchingExceptions([&] { parts_.fence.admit(order.job, order.operation); })) {
+    return outcomeOf(*e);
+  }
   if (parts_.log.enabled(Level::Debug)) {
     parts_.log.debug(
         Line(order.verb).add("job", text(order.job)).add("operation", number(order.operation)));
@@ -120,11 +130,7 @@ kj::Promise<Outcome> Orders::start(Order order, Run run) {
                   ? parts_.timer.afterDelay(parts_.delay).then(std::move(run))
                   : kj::evalNow(run);
   auto done =
-      work.catch_([](kj::Exception&& e) {
-            return Outcome{.code = Outcome::Code::Failed,
-                           .cause = Cause::DriverError,
-                           .detail = sentenceOf(e)};
-          })
+      work.catch_([](kj::Exception&& e) { return outcomeOf(e); })
           .then([this, serial](Outcome outcome) { return ended(serial, std::move(outcome)); })
           .fork();
   // Goes on when the caller's connection breaks: nothing that moves state is abandoned.
@@ -139,7 +145,7 @@ Outcome Orders::ended(std::uint64_t serial, Outcome outcome) {
   Running& r = running.mapped();
   auto id = r.order.operation;
   bool isOurs = r.generation == parts_.registry.generation();
-  if (isOurs) parts_.fence.finished(r.order.job, id, outcome);
+  if (isOurs) record(r.order, outcome);
   parts_.meters.ended(r.order.verb, outcome, micros(parts_.timer.now() - r.since));
   bool well = outcome.ok() || outcome.code == Outcome::Code::Refused;
   if (!well || parts_.log.enabled(Level::Debug)) {
@@ -158,6 +164,14 @@ Outcome Orders::ended(std::uint64_t serial, Outcome outcome) {
   // Whoever lost its connection meanwhile repeats the order and is answered from the record.
   if (isOurs && r.owed == session_) tellFinished(id, outcome);
   return outcome;
+}
+
+// Without its end in the record the order is obeyed anew by a later life of the daemon.
+void Orders::record(const Order& order, const Outcome& outcome) {
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions(
+                      [&] { parts_.fence.finished(order.job, order.operation, outcome); })) {
+    parts_.log.error(Line("no-record").add("job", text(order.job)).add("why", sentenceOf(*e)));
+  }
 }
 
 // --- sessions -----------------------------------------------------------------------------------

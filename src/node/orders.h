@@ -88,6 +88,7 @@ private:
   kj::Maybe<kj::Promise<Outcome>> grantBefore(const Order& order);
   kj::Promise<Outcome> start(Order order, Run run);
   Outcome ended(std::uint64_t serial, Outcome outcome);
+  void record(const Order& order, const Outcome& outcome);
   kj::Promise<Outcome> watch(std::uint64_t serial);
   void runsLate(std::uint64_t serial);
   Running* find(const Order& order);

@@ -30,7 +30,8 @@ std::string conflict(const JobSpec& wanted, const JobSpec& has) {
 Participants::Participants(Parts parts)
     : parts_(std::move(parts)), registry_(parts_.registry), tasks_(*this) {
   for (const auto& [id, p] : registry_.participants()) {
-    if (!p.departed) seats_[id];
+    if (!p.departed) seats_[id].told = p.wait.has_value();
+    if (p.wait) waiting_[p.wait->request] = id;
   }
 }
 
@@ -108,6 +109,10 @@ void Participants::joinAnew(Connection& from, std::uint64_t request, const JoinR
   if (!why.empty()) return from.reply(request, TSL_INVALID, why);
   if (mustWait(what)) return waitForMaster(from, request, what);
   if (!parts_.link.isUp()) return from.reply(request, TSL_MASTER_DOWN, parts_.link.whyDown());
+  if (auto full = registry_.whyFull(); !full.empty()) {
+    parts_.log.warning(Line("join-refused").add("job", text(what.spec.key)).add("why", full));
+    return from.reply(request, TSL_UNAVAILABLE, full);
+  }
   auto identity = from.peer().process.identity;
   if (!parts_.watch.add(identity)) {
     return from.reply(request, TSL_NO_SUCH_PROCESS,
@@ -226,11 +231,21 @@ void Participants::closed(Connection& connection) {
   seat.connection.reset();
   seat.joining = seat.waiting = 0;
   auto* p = registry_.participant(id);
-  if (!p || !p->wait) return;
-  // It may come back and go on waiting. If it does not, nobody shall hold a turn that nobody knows
-  // of.
-  startTimer(id, parts_.reconnectGrace,
-             [this, id, request = p->wait->request] { giveUp(id, request, TSL_CANCELLED, ""); });
+  if (p && p->wait) awaitReturn(*p);
+}
+
+// It may come back and go on waiting. If it does not, nobody shall hold a turn that nobody knows
+// of.
+void Participants::awaitReturn(const Participant& p) {
+  startTimer(p.id, parts_.reconnectGrace, [this, id = p.id, request = p.wait->request] {
+    giveUp(id, request, TSL_CANCELLED, "");
+  });
+}
+
+void Participants::opened() {
+  for (const auto& [id, p] : registry_.participants()) {
+    if (p.wait && !seats_[id].connection) awaitReturn(p);
+  }
 }
 
 void Participants::processEnded(const Identity& identity) {
@@ -290,8 +305,9 @@ void Participants::reported() {
     seat.leaving = false;
     seat.told = true;
   }
+  for (auto [request, id] : std::map(waiting_)) askPlace(id, request);
   for (const auto& [id, p] : registry_.participants()) {
-    if (p.untold) tellYield(id);
+    if (p.untold) yieldReported(id, *p.untold);
     if (p.departed && p.joined) tellLeft(id);
   }
 }

@@ -73,6 +73,9 @@ public:
   void processEnded(const Identity& identity);
   // After a restart: whose join the master never answered has not joined.
   void dropUnjoined();
+  // Programs can connect from here on. Who waited in an earlier life of the daemon may come back
+  // for a while.
+  void opened();
 
   // From the master.
   void granted(const GrantOrder& order);
@@ -120,6 +123,8 @@ private:
                     Participant& p);
   void startWaiting(ParticipantId id, const tsl_acquire& what);
   void tellAcquire(ParticipantId id, RequestId request);
+  void askPlace(ParticipantId id, RequestId request);
+  void awaitReturn(const Participant& p);
   // `then` may end the timer that calls it.
   void startTimer(ParticipantId id, kj::Duration delay, std::function<void()> then);
   void startDeadline(ParticipantId id, RequestId request, std::int64_t ms);
@@ -131,6 +136,8 @@ private:
   void giveBack(Participant& p, const Epoch& epoch);
   std::string whyNotYielded(const Participant& p, const Epoch& epoch);
   void tellYield(ParticipantId id);
+  void yieldReported(ParticipantId id, const Epoch& epoch);
+  void yieldKnown(ParticipantId id, const Epoch& epoch);
   void depart(Participant& p, bool died);
   void tellLeft(ParticipantId id);
   void gone(ParticipantId id);

@@ -169,6 +169,24 @@ Participant decodeParticipant(const std::string& text) {
   return p;
 }
 
+std::string encode(const Wait& w) {
+  return Fields()
+      .put(std::uint64_t(w.request))
+      .put(std::uint64_t(w.ticketGeneration))
+      .put(w.ticketNumber)
+      .out();
+}
+
+Wait decodeWait(const std::string& text) {
+  Fields in(text);
+  Wait w;
+  w.request = RequestId{in.number()};
+  w.ticketGeneration = in.as<std::uint32_t>();
+  w.ticketNumber = in.number();
+  in.end();
+  return w;
+}
+
 std::string encode(const Member& m) {
   return Fields()
       .put(std::uint64_t(m.id))

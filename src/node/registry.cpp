@@ -25,6 +25,9 @@ std::string nodesRecord(const JobName& job) {
 std::string participantRecord(ParticipantId id) {
   return "participant/" + std::to_string(std::uint64_t(id));
 }
+std::string waitRecord(ParticipantId id) {
+  return "wait/" + std::to_string(std::uint64_t(id));
+}
 std::string memberRecord(MemberId id) {
   return "member/" + std::to_string(std::uint64_t(id));
 }
@@ -82,6 +85,8 @@ void Registry::load() {
     jobs_[spec.key].spec = spec;
   });
   records_.each("participant/", [&](Text, Text v) { loadParticipant(decodeParticipant(v)); });
+  records_.each("wait/",
+                [&](Text rest, Text v) { loadWait(ParticipantId{decodeNumber(rest)}, v); });
   records_.each("member/", [&](Text, Text v) {
     auto m = decodeMember(v);
     known(m.job).members.insert(m.id);
@@ -104,6 +109,14 @@ void Registry::loadParticipant(const Participant& p) {
   known(p.job).participants.insert(p.id);
   if (!p.departed) byParticipant_[p.process.identity] = p.id;
   participants_[p.id] = p;
+}
+
+// Who was let in may have been killed before the end of its wait was written.
+void Registry::loadWait(ParticipantId id, const std::string& text) {
+  auto* p = participant(id);
+  if (!p) throw std::invalid_argument("there is no such participant");
+  auto wait = decodeWait(text);
+  if (!p->entered && !p->departed) p->wait = wait;
 }
 
 std::uint64_t Registry::newId() {
@@ -166,7 +179,7 @@ void Registry::erase(ParticipantId id) {
   auto it = byParticipant_.find(p.process.identity);
   if (it != byParticipant_.end() && it->second == id) byParticipant_.erase(it);
   participants_.erase(id);
-  records_.erase(participantRecord(id));
+  records_.keep({{participantRecord(id), "", true}, {waitRecord(id), "", true}});
 }
 
 Member* Registry::member(MemberId id) {
@@ -210,6 +223,14 @@ void Registry::record(const Participant& p) {
   records_.put(participantRecord(p.id), encode(p));
 }
 
+void Registry::recordWait(const Participant& p) {
+  records_.put(waitRecord(p.id), encode(*p.wait));
+}
+
+void Registry::forgetWait(ParticipantId id) {
+  records_.erase(waitRecord(id));
+}
+
 void Registry::record(const Member& m) {
   records_.put(memberRecord(m.id), encode(m));
 }
@@ -222,16 +243,17 @@ const JobName* Registry::grantedTo(std::uint32_t device) const {
 void Registry::setGrant(const JobName& name, Grant grant) {
   std::vector<Records::Change> changes{{grantRecord(name), encode(grant), false}};
   auto& job = jobs_.at(name);
+  for (auto d : grant.devices)
+    changes.push_back({epochRecord(d), encode(Grant{grant.epoch, {}}), false});
+  records_.keep(changes);  // first: who cannot write it down has granted nothing
   if (job.grant) {
     for (auto d : job.grant->devices) granted_.erase(d);
   }
   for (auto d : grant.devices) {
     granted_[d] = name;
     highest_[d] = grant.epoch;
-    changes.push_back({epochRecord(d), encode(Grant{grant.epoch, {}}), false});
   }
   job.grant = std::move(grant);
-  records_.keep(changes);
 }
 
 void Registry::clearGrant(const JobName& name) {

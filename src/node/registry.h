@@ -30,6 +30,7 @@ struct Wait {
   std::string phase;
   std::uint32_t ticketGeneration = 0;  // its place, as the master gave it
   std::uint64_t ticketNumber = 0;
+  bool hasPlace() const { return ticketNumber != 0; }
 };
 
 struct Participant {
@@ -43,7 +44,8 @@ struct Participant {
   std::optional<Epoch> untold;   // a yield that the master has not confirmed
   bool departed = false;         // left or died; stays until the master has been told
   bool died = false;
-  std::optional<Wait> wait;  // not kept: the caller asks again
+  std::optional<Wait>
+      wait;  // kept once it has a place: the caller asks again, and comes back to it
 };
 
 struct Member {
@@ -102,6 +104,9 @@ public:
   // To be called after each change of one, in the order in which a later life must find them.
   void record(const Participant& participant);
   void record(const Member& member);
+  // The place of a waiter, and that it waits no more.
+  void recordWait(const Participant& participant);
+  void forgetWait(ParticipantId participant);
 
   // The job to whom a device is granted.
   const JobName* grantedTo(std::uint32_t device) const;
@@ -115,6 +120,9 @@ public:
 
   Bytes savedBytes() const;  // of all snapshots
 
+  // Why nothing new should be begun: there is no room to write it down. Or nothing.
+  std::string whyFull() { return records_.whyFull(); }
+
   // What processes need to come back that were saved by hand and belong to no job.
   const std::map<Identity, DeviceBytes>& savedByHand() const { return savedByHand_; }
   const DeviceBytes* savedByHand(const Identity& process) const;
@@ -124,6 +132,7 @@ public:
 private:
   void load();
   void loadParticipant(const Participant& participant);
+  void loadWait(ParticipantId id, const std::string& text);
   Job& known(const JobName& name);
 
   Records& records_;

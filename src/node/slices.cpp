@@ -111,8 +111,18 @@ void Participants::tellAcquire(ParticipantId id, RequestId request) {
       if (!p || !p->wait || p->wait->request != request) return;
       p->wait->ticketGeneration = ticket.getGeneration();
       p->wait->ticketNumber = ticket.getNumber();
+      // A try ends with this daemon, or with its line to the master.
+      if (p->wait->hasPlace() && !p->wait->tryOnly) registry_.recordWait(*p);
     });
   });
+}
+
+// The report has said that it waits. Its place in the queue comes with the answer to an acquire.
+void Participants::askPlace(ParticipantId id, RequestId request) {
+  auto* p = registry_.participant(id);
+  if (!p || !p->wait || p->wait->hasPlace()) return;
+  seats_[id].told = false;
+  tellAcquire(id, request);
 }
 
 void Participants::startDeadline(ParticipantId id, RequestId request, std::int64_t ms) {
@@ -150,6 +160,7 @@ void Participants::giveUp(ParticipantId id, RequestId request, tsl_status status
 void Participants::endWait(Participant& p, bool withdraw) {
   auto& seat = seats_[p.id];
   auto request = p.wait->request;
+  if (p.wait->hasPlace() && !p.wait->tryOnly) registry_.forgetWait(p.id);
   waiting_.erase(request);
   p.wait.reset();
   seat.waiting = 0;
@@ -268,12 +279,24 @@ void Participants::tellYield(ParticipantId id) {
     toWire(epoch, call.initEpoch());
     return call.send().then([this, id, epoch](auto&& response) {
       parts_.link.answers().keep(kj::mv(response));
-      auto* p = registry_.participant(id);
-      if (!p || p->untold != epoch) return;
-      p->untold.reset();
-      registry_.record(*p);
+      yieldKnown(id, epoch);
     });
   });
+}
+
+// With the session that follows the report the master has taken it.
+void Participants::yieldReported(ParticipantId id, const Epoch& epoch) {
+  parts_.link.tell([this, id, epoch](wire::NodeSession::Client&) -> kj::Promise<void> {
+    yieldKnown(id, epoch);
+    return kj::READY_NOW;
+  });
+}
+
+void Participants::yieldKnown(ParticipantId id, const Epoch& epoch) {
+  auto* p = registry_.participant(id);
+  if (!p || p->untold != epoch) return;
+  p->untold.reset();
+  registry_.record(*p);
 }
 
 void Participants::sliceEnded(const JobName& name, const Epoch& epoch) {

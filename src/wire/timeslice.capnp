@@ -100,6 +100,8 @@ struct Participant {
   waiting @6 :Bool;
   request @7 :UInt64;
   ticket @8 :Ticket;
+  yielded @9 :Bool;
+  # It has given `epoch` back, and no master has confirmed that: then it is not entered any more.
 }
 
 struct Ticket {
@@ -158,7 +160,8 @@ interface NodeSession {
   memberCleared @5 (member :UInt64);
   acquire @6 (request :UInt64, participant :UInt64, tryOnly :Bool, phase :Text)
           -> (ticket :Ticket);
-  # The answer comes as NodeDaemon.grant or NodeDaemon.refuse.
+  # The answer comes as NodeDaemon.grant or NodeDaemon.refuse. Of a request that waits already, only
+  # its place is told once more.
   cancel @7 (request :UInt64);
   yield @8 (participant :UInt64, epoch :Epoch);
   heartbeat @9 (free :List(DeviceFree));

@@ -6,7 +6,7 @@ namespace ts {
 namespace {
 
 // The last enumerator: whatever lies beyond comes from a newer peer.
-constexpr auto kLastCause = std::uint16_t(Cause::Drained);
+constexpr auto kLastCause = std::uint16_t(Cause::NoRecord);
 constexpr std::size_t kLongestDetail = 4096;
 
 }  // namespace

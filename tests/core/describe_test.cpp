@@ -73,6 +73,7 @@ TEST_CASE("without names, ids read as numbers", "[core][describe]") {
 
 TEST_CASE("every cause, fault and phase has a word of its own", "[core][describe]") {
   CHECK(text(Cause::Drained) == std::string("drained"));
+  CHECK(text(Cause::NoRecord) == std::string("no-record"));
   CHECK(text(Cause::Forbidden) == std::string("forbidden"));
   CHECK(text(Cause::Stale) == std::string("stale"));
   CHECK(text(FaultKind::Grant) == std::string("grant"));

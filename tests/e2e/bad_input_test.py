@@ -124,7 +124,7 @@ class BadInput(unittest.TestCase):
                 self.assertIsNone(wire.hear(), "the connection goes on")
             self.unharmed(c, good)
 
-    def test_a_device_of_another_group_is_refused_with_the_groups_name(self):
+    def test_FF_D13_a_device_of_another_group_is_refused_with_the_groups_name(self):
         with Cluster(**NO_GPU) as c:
             good = c.job(job="a", group="first")
             bad = c.process()

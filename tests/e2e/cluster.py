@@ -56,12 +56,15 @@ class Node:
             **({} if cards else {"devices": 1}), **settings}
         self.daemon = None
 
-    def start(self):
+    def run(self):
         path = self.dir / "node.toml"
         path.write_text(toml({"master": self.cluster.address, **self.config}))
         self.daemon = self.cluster.keep(Daemon(self.name, [Programs.node, "--config", str(path)], self.env,
                                                self.wrap))
-        self.daemon.wait_for(r"\bready\b")
+        return self.daemon
+
+    def start(self):
+        self.run().wait_for(r"\bready\b")
         return self
 
     def start_connected(self):

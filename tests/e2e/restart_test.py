@@ -12,7 +12,7 @@ BIG = 48 * MIB
 
 
 class Deaths(unittest.TestCase):
-    def test_a_killed_holder_is_followed_by_the_next_on_an_empty_card(self):
+    def test_FF_D9_P101_a_killed_holder_is_followed_by_the_next_on_an_empty_card(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -22,7 +22,7 @@ class Deaths(unittest.TestCase):
             self.assertEqual(b.hear_grant()["restored"], 0)
             b.take_memory(BIG, 2)
 
-    def test_a_killed_job_that_was_saved_takes_nothing_with_it(self):
+    def test_FF_D6_a_killed_job_that_was_saved_takes_nothing_with_it(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -36,7 +36,7 @@ class Deaths(unittest.TestCase):
             self.assertEqual(b.acquire()["restored"], 0)
             self.assertEqual(b.ask("check 2"), "same")
 
-    def test_a_waiter_that_dies_is_passed_over(self):
+    def test_FF_D6_P100_a_waiter_that_dies_is_passed_over(self):
         with Cluster() as c:
             a, b, d = (c.job(job=name) for name in "abd")
             a.acquire()
@@ -78,7 +78,7 @@ class MasterRestart(unittest.TestCase):
             job.hear()
             job.acquire()
 
-    def test_a_slice_outlives_a_killed_master(self):
+    def test_FF_D5_P105_a_slice_outlives_a_killed_master(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             mine = a.acquire()
@@ -93,7 +93,7 @@ class MasterRestart(unittest.TestCase):
             self.assertGreater(theirs["generation"], mine["generation"])
             b.take_memory(BIG, 2)
 
-    def test_waiters_keep_their_order_over_a_restart(self):
+    def test_FF_D5_P105_waiters_keep_their_order_over_a_restart(self):
         with Cluster() as c:
             a, b, d = (c.job(job=name) for name in "abd")
             a.acquire()
@@ -106,7 +106,7 @@ class MasterRestart(unittest.TestCase):
             b.ask("yield")
             d.hear_grant()
 
-    def test_a_yield_while_the_master_is_away_is_not_lost(self):
+    def test_FF_D4_a_yield_while_the_master_is_away_is_not_lost(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -134,7 +134,7 @@ class MasterRestart(unittest.TestCase):
             a.hear_grant()
             self.assertFalse(c.master.said("already-entered"))
 
-    def test_a_saved_job_comes_back_under_the_next_master(self):
+    def test_FF_D5_P35_a_saved_job_comes_back_under_the_next_master(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -149,7 +149,7 @@ class MasterRestart(unittest.TestCase):
             self.assertEqual(a.hear_grant()["restored"], 1)
             self.assertEqual(a.ask("check 1"), "same")
 
-    def test_a_gang_over_two_nodes_keeps_its_slice(self):
+    def test_FF_D5_a_gang_over_two_nodes_keeps_its_slice(self):
         with Cluster(nodes=2) as c:
             a = [c.job(node=n, job="a", gang=2) for n in (0, 1)]
             b = c.job(node=1, job="b")
@@ -198,13 +198,81 @@ class MasterRestart(unittest.TestCase):
                 self.assertEqual(rank.ask(f"check {i}"), "same")
 
 
+def queue_all(c, jobs):
+    for job in jobs:
+        c.queue(job)
+
+
+class Order(unittest.TestCase):
+    """Who waits longest is next, whichever daemons were killed meanwhile."""
+
+    def expect_turns(self, holder, waiters):
+        for i, job in enumerate(waiters):
+            holder.ask("yield")
+            job.hear_grant()
+            for later in waiters[i + 1:]:
+                self.assertTrue(later.is_waiting())
+            holder = job
+
+    def kill_and_start(self, c, master, nodes):
+        marks = [n.daemon.mark() for n in c.nodes]
+        if master:
+            c.master.kill()
+        for node in nodes:
+            node.daemon.kill()
+        if master:
+            c.start_master()
+        for node in nodes:
+            node.start_connected()
+        for node, mark in zip(c.nodes, marks):
+            if master and node not in nodes:
+                node.daemon.wait_for(r"\bmaster-up\b", mark)
+
+    def test_FF_D5_waiters_of_one_node_keep_their_order(self):
+        for master in (False, True):
+            with self.subTest(master=master), Cluster() as c:
+                a, *waiters = (c.job(job=name) for name in "abcdef")
+                a.acquire()
+                queue_all(c, waiters)
+                self.kill_and_start(c, master, c.nodes)
+                self.expect_turns(a, waiters)
+
+    def test_FF_D5_waiters_of_two_nodes_keep_their_order(self):
+        for master, killed in ((False, [0]), (False, [0, 1]), (True, []), (True, [0]), (True, [0, 1])):
+            with self.subTest(master=master, killed=killed), Cluster(nodes=2) as c:
+                jobs = [[c.job(node=n, job=name) for n in (0, 1)] for name in "abcdef"]
+                a, *waiters = (job[i % 2] for i, job in enumerate(jobs))  # each claims both nodes
+                a.acquire()
+                queue_all(c, waiters)
+                self.kill_and_start(c, master, [c.nodes[i] for i in killed])
+                self.expect_turns(a, waiters)
+
+    def test_FF_D5_a_place_outlives_two_masters_and_a_node(self):
+        with Cluster() as c:
+            a, *waiters = (c.job(job=name) for name in "abcde")
+            a.acquire()
+            mark = c.nodes[0].daemon.mark()
+            c.master.kill()
+            c.nodes[0].daemon.wait_for(r"\bmaster-down\b", mark)
+            for job in waiters:
+                job.say("acquire 0")
+            mark = c.nodes[0].daemon.mark()
+            c.start_master()
+            c.nodes[0].daemon.wait_for(r"\bmaster-up\b", mark)
+            c.job(job="z")  # its answer comes after the places that the waiters were given
+            order = c.status()["groups"][0]["queue"]
+            self.assertEqual(sorted(order), list("bcde"))
+            self.kill_and_start(c, True, c.nodes)
+            self.expect_turns(a, [waiters["bcde".index(name)] for name in order])
+
+
 class NodeRestart(unittest.TestCase):
     def restart(self, c, kill=True):
         node = c.nodes[0]
         node.daemon.kill() if kill else self.assertEqual(node.daemon.stop(), 0)
         node.start_connected()
 
-    def test_a_slice_outlives_a_killed_node_daemon(self):
+    def test_FF_D5_a_slice_outlives_a_killed_node_daemon(self):
         for kill in (True, False):
             with self.subTest(kill=kill), Cluster() as c:
                 a, b = c.job(job="a"), c.job(job="b")
@@ -228,7 +296,7 @@ class NodeRestart(unittest.TestCase):
             a.ask("yield")
             b.hear_grant()
 
-    def test_a_saved_job_is_restored_by_the_next_daemon(self):
+    def test_FF_D5_P104_a_saved_job_is_restored_by_the_next_daemon(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -243,7 +311,7 @@ class NodeRestart(unittest.TestCase):
             self.assertEqual(a.hear_grant()["restored"], 1)
             self.assertEqual(a.ask("check 1"), "same")
 
-    def test_a_holder_that_died_while_the_daemon_was_away_is_followed(self):
+    def test_FF_D9_a_holder_that_died_while_the_daemon_was_away_is_followed(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -254,6 +322,36 @@ class NodeRestart(unittest.TestCase):
             c.nodes[0].start_connected()
             b.hear_grant()
             b.take_memory(BIG, 2)
+
+
+    def test_a_daemon_under_a_new_name_does_not_take_the_jobs_along(self):
+        with Cluster() as c:
+            a = c.job(job="a")
+            a.acquire()
+            node = c.nodes[0]
+            node.daemon.kill()
+            node.config["name"] = "renamed"
+            self.assertEqual(node.run().wait(), 78)
+            self.assertTrue(node.daemon.said(f"{node.config['state_dir']}/journal holds 1 jobs of node \"n1\".*"
+                                             "\"renamed\""))
+            node.config["name"] = "n1"
+            node.start_connected()
+            a.ask("yield")
+
+    def test_FF_D5_a_journal_that_lost_its_end_is_refused(self):
+        with Cluster() as c:
+            a = c.job(job="a")
+            a.acquire()
+            node = c.nodes[0]
+            node.daemon.kill()
+            journal = pathlib.Path(node.config["state_dir"]) / "journal"
+            whole = journal.read_bytes()
+            journal.write_bytes(whole[:100])
+            self.assertEqual(node.run().wait(), 1)
+            self.assertTrue(node.daemon.said(f"{journal} is damaged: .*remove the file"))
+            journal.write_bytes(whole)
+            node.start_connected()
+            a.ask("yield")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ BIG = 48 * MIB  # two of them do not fit a card of 64 MiB
 
 
 class Turns(unittest.TestCase):
-    def test_two_jobs_larger_than_the_card_take_turns_and_keep_every_byte(self):
+    def test_P3_P7_two_jobs_larger_than_the_card_take_turns_and_keep_every_byte(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -75,7 +75,7 @@ class Turns(unittest.TestCase):
             a.ask("yield")
             self.assertGreater(b.hear_grant()["epoch"], mine["epoch"])
 
-    def test_parking_moves_nothing(self):
+    def test_P22_parking_moves_nothing(self):
         with Cluster() as c:
             a = c.job(job="a")
             c.job(job="b")  # is there, and asks for nothing
@@ -103,7 +103,7 @@ class Turns(unittest.TestCase):
                 b.ask("try")
             self.assertEqual(no.exception.name, "BUSY")
 
-    def test_a_deadline_ends_a_wait_and_leaves_no_place_in_the_queue(self):
+    def test_FF_D1_a_deadline_ends_a_wait_and_leaves_no_place_in_the_queue(self):
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -113,7 +113,7 @@ class Turns(unittest.TestCase):
             a.ask("yield")
             self.assertEqual(a.acquire()["restored"], 0)
 
-    def test_the_order_of_asking_is_the_order_of_turns(self):
+    def test_FF_D12_the_order_of_asking_is_the_order_of_turns(self):
         with Cluster() as c:
             jobs = [c.job(job=name) for name in "abcd"]
             jobs[0].acquire()

@@ -115,7 +115,7 @@ TEST_CASE("a turn that comes while its caller is away waits for it", "[node]") {
   CHECK(grant.waited_us == 1234);
 }
 
-TEST_CASE("a turn whose caller does not come back is given back", "[node]") {
+TEST_CASE("FF-D1: a turn whose caller does not come back is given back", "[node]") {
   Loop l;
   FakeMaster master(l);
   TestNode node(l, &master);
@@ -161,7 +161,7 @@ TEST_CASE("a process that dies while it joins is forgotten", "[node]") {
   CHECK(w.master.count("left") == 1);
 }
 
-TEST_CASE("a yield while the master is away returns, and is told when there is one again",
+TEST_CASE("FF-D4: a yield while the master is away returns, and the next report says it",
           "[node]") {
   World w;
   auto a = w.node.joined("a");
@@ -171,8 +171,12 @@ TEST_CASE("a yield while the master is away returns, and is told when there is o
   CHECK(a->yield(7).status == TSL_OK);
   CHECK(w.master.count("yield") == 0);
   w.masterBack();
-  CHECK(w.master.participants["a"].entered);
-  w.hear("yield " + who + " epoch=7");
+  CHECK_FALSE(w.master.participants["a"].entered);
+  CHECK(w.master.count("yield " + who + " epoch=7") == 1);
+  CHECK_FALSE(w.node->registry().participants().begin()->second.untold);
+  w.masterGone();
+  w.masterBack();
+  CHECK(w.master.count("yield") == 1);
 }
 
 TEST_CASE("an acquire while the master is away waits in the report", "[node]") {
@@ -224,7 +228,7 @@ TEST_CASE("a program that leaves while the master is away is told as left", "[no
   w.hear("job-ended a");
 }
 
-TEST_CASE("a later session voids the orders of an earlier one", "[node]") {
+TEST_CASE("FF-D10: a later session voids the orders of an earlier one", "[node]") {
   World w;
   auto a = w.node.joined("a");
   auto old = w.master.daemon();
@@ -253,7 +257,7 @@ TEST_CASE("a node whose name is taken says so", "[node]") {
   w.l.pumpUntil([&] { return !w.node.logged({"master-down", "the name is taken"}).empty(); });
 }
 
-TEST_CASE("a node follows no master of an older generation", "[node]") {
+TEST_CASE("FF-D10: a node follows no master of an older generation", "[node]") {
   World w;
   w.masterGone();
   w.master.generation = {0, 5};
@@ -378,4 +382,110 @@ TEST_CASE("a yield of a slice that was ended from outside is told so", "[node]")
   w.enter(*a, "a", 8);
   CHECK(a->yield(7).status == TSL_STALE);
   CHECK(a->yield(8).status == TSL_OK);
+}
+
+TEST_CASE("FF-D5: a waiter keeps its place over a restart of its daemon", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  a->startAcquire();
+  auto number = w.requestOf("a");
+  w.l.pumpUntil([&] { return w.node->registry().participants().begin()->second.wait->hasPlace(); });
+  w.node.restart();
+  CHECK(w.master.participants["a"].waiting);
+  CHECK(w.master.participants["a"].request == number);
+  CHECK(w.master.participants["a"].ticket == 1);
+  SECTION("its caller comes back") {
+    w.reconnect(*a);
+    REQUIRE(a->join("rl", "a", "0").status == TSL_OK);
+    auto again = a->startAcquire();
+    CHECK(a->call(message(TSL_STATUS)).status == TSL_OK);
+    CHECK(w.master.grant("a", 7, {0}, {number}).wait(w.l.scope).ok());
+    CHECK(a->answerTo(again).epoch_counter == 7);
+    CHECK(w.master.count("acquire") == 1);
+  }
+  SECTION("its turn comes first") {
+    CHECK(w.master.grant("a", 7, {0}, {number}).wait(w.l.scope).ok());
+    w.reconnect(*a);
+    CHECK(a->join("rl", "a", "0").epoch_counter == 7);
+    CHECK(a->acquire().epoch_counter == 7);
+    w.node.restart();
+    CHECK_FALSE(w.master.participants["a"].waiting);
+  }
+  SECTION("it is told no") {
+    w.master.refuse(number, Cause::Evicted, "");
+    w.node.restart();
+    CHECK_FALSE(w.master.participants["a"].waiting);
+  }
+}
+
+TEST_CASE("FF-D1: a waiter that does not come back after a restart of its daemon is withdrawn",
+          "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  a->startAcquire();
+  auto number = w.requestOf("a");
+  w.l.pumpUntil([&] { return w.node->registry().participants().begin()->second.wait->hasPlace(); });
+  w.node.stop();
+  w.node.grace = 1 * kj::MILLISECONDS;
+  w.node.start();
+  w.hear("cancel " + std::to_string(number));
+}
+
+TEST_CASE("FF-D5: a waiter that no master has given a place asks the next one for it", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  w.masterGone();
+  a->startAcquire();
+  w.masterBack();
+  w.hear("place of " + w.id("a"));
+  w.l.pumpUntil([&] { return w.node->registry().participants().begin()->second.wait->hasPlace(); });
+  w.node.restart();
+  CHECK(w.master.participants["a"].ticket == 1);
+  CHECK(w.master.count("acquire") == 0);
+}
+
+TEST_CASE("FF-D5: a grant that a killed daemon had begun is finished by the next", "[node]") {
+  World w;
+  auto a = w.node.joined("a", "0", "fake");
+  w.node.cards.use(a->pid(), 0, 1 << 20);
+  REQUIRE(w.master.quiesce("a").wait(w.l.scope).ok());
+  a->startAcquire();
+  auto number = w.requestOf("a");
+  w.l.pumpUntil([&] { return w.node->registry().participants().begin()->second.wait->hasPlace(); });
+  w.node.backend.fake.hold("release");
+  auto operation = w.master.nextOperation;
+  auto cut = w.master.grant("a", 7, {0}, {number});
+  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+  w.node.stop();
+  w.node.backend.fake.letGo();
+  w.node.start();
+  w.master.nextOperation = operation;
+  auto outcome = w.master.grant("a", 7, {0}, {number}).wait(w.l.scope);
+  INFO(outcome.detail);
+  CHECK(outcome.ok());
+  REQUIRE(outcome.members.size() == 1);
+  CHECK(outcome.members[0].residency == Residency::Resident);
+  w.reconnect(*a);
+  CHECK(a->join("rl", "a", "0", "fake").epoch_counter == 7);
+  CHECK(a->acquire().epoch_counter == 7);
+}
+
+TEST_CASE("FF-A3: a save that a killed daemon had begun is measured by the next", "[node]") {
+  World w;
+  auto a = w.node.joined("a", "0", "fake");
+  w.node.cards.use(a->pid(), 0, 1 << 20);
+  auto quiet = w.master.quiesce("a").wait(w.l.scope);
+  REQUIRE(quiet.members.size() == 1);
+  w.node.cards.setSticky(true);
+  w.node.backend.fake.hold("save");
+  auto operation = w.master.nextOperation;
+  auto cut = w.master.save("a", quiet.members[0].member);
+  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+  w.node.stop();
+  w.node.backend.fake.letGo();
+  w.node.backend.fake.place(a->pid(), TargetState::Saved);
+  w.node.start();
+  w.master.nextOperation = operation;
+  auto outcome = w.master.save("a", quiet.members[0].member).wait(w.l.scope);
+  CHECK(outcome.cause == Cause::NotReleased);
 }

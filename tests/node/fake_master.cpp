@@ -45,13 +45,17 @@ public:
   }
   kj::Promise<void> acquire(AcquireContext context) override {
     auto p = context.getParams();
+    bool waits = false;
     for (auto& [job, known] : m_.participants) {
-      if (known.participant == p.getParticipant()) known.request = p.getRequest();
+      if (known.participant != p.getParticipant()) continue;
+      waits = known.waiting && known.request == p.getRequest();
+      known.request = p.getRequest();
     }
     auto ticket = context.getResults().initTicket();
     ticket.setGeneration(m_.generation.number);
     ticket.setNumber(m_.nextTicket++);
-    return say("acquire " + std::to_string(p.getParticipant()) + (p.getTryOnly() ? " try" : ""));
+    return say((waits ? "place of " : "acquire ") + std::to_string(p.getParticipant()) +
+               (p.getTryOnly() ? " try" : ""));
   }
   kj::Promise<void> cancel(CancelContext context) override {
     return say("cancel " + std::to_string(context.getParams().getRequest()));
@@ -117,8 +121,11 @@ private:
       Session::keep(m_.members[name], fromWire(fact, NodeId{}));
     }
     for (auto p : job.getParticipants()) {
-      m_.participants[name] = {p.getId(), p.getRequest(), p.getWaiting(), p.getEntered(),
-                               fromWire(p.getEpoch())};
+      m_.participants[name] = {p.getId(),      p.getRequest(),         p.getWaiting(),
+                               p.getEntered(), fromWire(p.getEpoch()), p.getTicket().getNumber()};
+      if (p.getYielded())
+        m_.told.push_back("yield " + std::to_string(p.getId()) +
+                          " epoch=" + std::to_string(p.getEpoch().getCounter()));
     }
   }
   FakeMaster& m_;

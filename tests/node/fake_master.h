@@ -45,6 +45,7 @@ public:
     bool waiting = false;
     bool entered = false;
     Epoch epoch;
+    std::uint64_t ticket = 0;
   };
   std::map<std::string, Known> participants;               // by job name; the last one of each
   std::map<std::string, std::vector<MemberFact>> members;  // by job name

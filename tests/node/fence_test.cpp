@@ -49,7 +49,7 @@ TEST_CASE("ids grow per job, not over all", "[node]") {
   CHECK(fence.admit(kA, op(6)).kind == Kind::Obey);
 }
 
-TEST_CASE("after a restart what ended is known, and what ran is over", "[node]") {
+TEST_CASE("after a restart what ended is known, and what ran is obeyed anew", "[node]") {
   MemoryRecords records;
   {
     Fence fence(records);
@@ -59,10 +59,11 @@ TEST_CASE("after a restart what ended is known, and what ran is over", "[node]")
   }
   Fence fence(records);
   CHECK(fence.admit(kA, op(9)).outcome.ok());
-  auto cut = fence.admit(kA, op(10));
-  CHECK(cut.kind == Kind::Repeated);
-  CHECK(cut.outcome.code == Outcome::Code::Failed);
   CHECK(fence.admit(kA, op(8)).kind == Kind::Stale);
+  CHECK(fence.admit(kA, op(10)).kind == Kind::Obey);
+  CHECK(fence.admit(kA, op(10)).kind == Kind::Running);
+  fence.finished(kA, op(10), {});
+  CHECK(Fence(records).admit(kA, op(10)).kind == Kind::Repeated);
 }
 
 TEST_CASE("a new generation counts anew, and an ended job leaves nothing", "[node]") {

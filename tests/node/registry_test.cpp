@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "node/owner.h"
 #include "node/record_text.h"
 
 using namespace ts;
@@ -109,4 +110,18 @@ TEST_CASE("ids are never used twice, whatever life the daemon is in", "[node]") 
       last = id;
     }
   }
+}
+
+TEST_CASE("a node does not take the jobs of another name along", "[node]") {
+  MemoryRecords records;
+  CHECK(ownRecords(records, "n1") == "");
+  CHECK(ownRecords(records, "n2") == "");  // nothing was there
+  Registry(records).addJob({.key = kA, .backend = "none"});
+  CHECK(ownRecords(records, "n2") == "");
+  auto why = ownRecords(records, "n3");
+  for (auto part : {"records in memory", "1 jobs of node \"n2\"", "named \"n3\"", "name = \"n2\"",
+                    "own state_dir"})
+    CHECK(why.find(part) != std::string::npos);
+  Registry(records).eraseJob(kA);
+  CHECK(ownRecords(records, "n3") == "");
 }

@@ -187,7 +187,7 @@ TEST_CASE("FF-A1: nothing is restored where the memory is short, and the holders
   CHECK(w.wait(w.master.restore("a", w.ofA)).ok());
 }
 
-TEST_CASE("a prepare without host room changes nothing", "[node]") {
+TEST_CASE("FF-C2: a prepare without host room changes nothing", "[node]") {
   World w;
   auto config = w.node.config;
   config.hostBudget = 9 * kGiB;
@@ -211,7 +211,7 @@ TEST_CASE("a prepare is refused where a snapshot is not what it was", "[node]") 
   CHECK(outcome.detail.find(std::to_string(w.a->pid())) != std::string::npos);
 }
 
-TEST_CASE("FF-A4: a call that hangs delays no other job and no program", "[node]") {
+TEST_CASE("FF-A4, FF-D13: a call that hangs delays no other job and no program", "[node]") {
   World w;
   w.node.backend.fake.hold("save");
   CHECK(w.wait(w.master.quiesce("a")).ok());
@@ -266,7 +266,7 @@ TEST_CASE("FF-A20: an order is obeyed once, however often it comes", "[node]") {
   CHECK(w.calls() == std::vector<std::string>{w.did("quiesce", *w.a)});
 }
 
-TEST_CASE("an order older than the last of its job is stale", "[node]") {
+TEST_CASE("FF-D10: an order older than the last of its job is stale", "[node]") {
   World w;
   auto skipped = w.master.nextOperation++;
   CHECK(w.wait(w.master.quiesce("a")).ok());
@@ -499,4 +499,38 @@ TEST_CASE("a kill that does not reach a process says which, and why", "[node]") 
   CHECK(outcome.code == Outcome::Code::Failed);
   CHECK(outcome.detail ==
         "kill of rl/a did not reach pid " + std::to_string(a->pid()) + ": Operation not permitted");
+}
+
+TEST_CASE("a node that cannot write down what it does begins nothing new, and faults nobody",
+          "[node]") {
+  World w;
+  auto p = w.node.joined("p", "1");
+  w.node.room = TestNode::Room::Little;
+  auto refused = w.master.prepare("p", {}, {}).wait(w.l.scope);
+  CHECK(refused.code == Outcome::Code::Refused);
+  CHECK(refused.cause == Cause::NoRecord);
+  CHECK(refused.detail == "no room for 1 bytes in /full: make room there");
+  auto q = w.node.program();
+  auto joining = q->join("rl", "q", "1");
+  CHECK(joining.status == TSL_UNAVAILABLE);
+  CHECK(std::string(joining.detail) == refused.detail);
+  CHECK(w.node->registry().jobs().count({"rl", "q"}) == 0);
+  CHECK(w.master.grant("p", 1, {1}, {}).wait(w.l.scope).ok());  // needs no more than it has
+  w.node.room = TestNode::Room::Enough;
+  CHECK(w.master.prepare("p", {}, {}).wait(w.l.scope).ok());
+  CHECK(q->join("rl", "q", "1").status == TSL_OK);
+}
+
+TEST_CASE("an order that cannot be recorded is refused, not failed, and may come again", "[node]") {
+  World w;
+  auto p = w.node.joined("p", "1");
+  w.node.room = TestNode::Room::None;
+  auto operation = w.master.nextOperation;
+  auto refused = w.master.grant("p", 1, {1}, {}).wait(w.l.scope);
+  CHECK(refused.code == Outcome::Code::Refused);
+  CHECK(refused.cause == Cause::NoRecord);
+  CHECK(w.node->registry().grantedTo(1) == nullptr);
+  w.node.room = TestNode::Room::Enough;
+  w.master.nextOperation = operation;
+  CHECK(w.master.grant("p", 1, {1}, {}).wait(w.l.scope).ok());
 }

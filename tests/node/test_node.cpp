@@ -77,6 +77,26 @@ std::optional<std::vector<GpuProcess>> FakeCards::processes(std::uint32_t gpu) {
   return out;
 }
 
+class TestNode::Disk final : public node::Records {
+public:
+  explicit Disk(TestNode& node) : node_(node), journal_(node.config.stateDir) {}
+  void keep(const std::vector<Change>& changes) override {
+    if (node_.room == Room::None)
+      kj::throwFatalException(sentence("no room for 1 bytes in /full: make room there",
+                                       kj::Exception::Type::OVERLOADED));
+    journal_.keep(changes);
+  }
+  const std::map<std::string, std::string>& all() const override { return journal_.all(); }
+  std::string place() const override { return journal_.place(); }
+  std::string whyFull() override {
+    return node_.room == Room::Enough ? "" : "no room for 1 bytes in /full: make room there";
+  }
+
+private:
+  TestNode& node_;
+  node::Journal journal_;
+};
+
 TestNode::TestNode(Loop& l, FakeMaster* master, std::uint32_t devices)
     : loop(l),
       cards(devices),
@@ -97,8 +117,8 @@ TestNode::~TestNode() {
 }
 
 void TestNode::start() {
-  journal_.reset();
-  journal_ = std::make_unique<node::Journal>(config.stateDir);
+  disk_.reset();
+  disk_ = std::make_unique<Disk>(*this);
   node_ = std::make_unique<node::Node>(
       config,
       node::Node::World{.port = loop.port,
@@ -113,7 +133,7 @@ void TestNode::start() {
                         .reconnectGrace = grace,
                         .callLimit = callLimit,
                         .signal = signal},
-      *journal_);
+      *disk_);
   unsigned before = master_ ? master_->sessions : 0;
   node_->start(node::listenAt(config.socket)).wait(loop.scope);
   if (master_) loop.pumpUntil([&] { return master_->sessions > before && node_->link().isUp(); });

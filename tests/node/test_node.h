@@ -97,6 +97,8 @@ public:
   kj::Duration grace = 3600 * kj::SECONDS;
   kj::Duration callLimit = 3600 * kj::SECONDS;
   std::function<int(int, int)> signal = signalPidfd;
+  // What is written goes to the journal, unless there is no room for it.
+  enum class Room { Enough, Little, None } room = Room::Enough;
 
   void start();  // and waits for its session, where there is a master
   void stop() { node_.reset(); }
@@ -122,7 +124,8 @@ private:
   Log log_;
   std::unique_ptr<Auth> auth_ = newNoAuth();
   Workers workers_;
-  std::unique_ptr<node::Journal> journal_;
+  class Disk;
+  std::unique_ptr<Disk> disk_;
   std::unique_ptr<node::Node> node_;
 };
 
