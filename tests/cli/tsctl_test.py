@@ -45,7 +45,7 @@ class Tsctl(unittest.TestCase):
         return done
 
     def test_no_control_character_of_an_argument_reaches_the_terminal(self):
-        for words in (["\x1b[2J"], ["--\x1b[2J"], ["jobs", "--\x1b[2J"], ["slice", "--deadline", "\x1b[2J", "--", "true"]):
+        for words in (["\x1b[2J"], ["--\x1b[2J"], ["jobs", "--\x1b[2J"], ["slice", "--group", "g", "--deadline", "\x1b[2J", "--", "true"]):
             done = self.run_it(*words)
             self.assertNotEqual(done.returncode, 0)
             self.assertNotIn("\x1b", done.stdout + done.stderr)

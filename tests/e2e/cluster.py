@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
-from daemon import PATIENCE, Daemon
+from daemon import PATIENCE, Daemon, now
 from puppet import Puppet
 
 MIB = 1 << 20
@@ -167,9 +167,9 @@ class Cluster:
 
     def queue(self, job, deadline_ms=0):
         """The job asks for its turn; returns when the master knows. job.hear_grant() has the answer."""
-        mark = self.master.mark()
+        before = now()
         job.say(f"acquire {deadline_ms}")
-        self.master.wait_for(r"\bacquire\b", mark)
+        self.master.wait_for(r"\bacquire\b", after=before)
 
     def tsctl(self, *words, node=0, env=None, wrap=None):
         """Runs tsctl to its end; .returncode, .stdout and .stderr say how it went."""

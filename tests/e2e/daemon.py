@@ -1,4 +1,5 @@
 """A daemon under test: started, read line by line, and ended with the test that started it."""
+import datetime
 import os
 import re
 import signal
@@ -7,6 +8,16 @@ import threading
 
 # Seconds until a test gives up, with the log in its hands.
 PATIENCE = int(os.environ.get("TIMESLICE_TEST_PATIENCE", "60"))
+
+
+def now():
+    """This moment, as log lines have it."""
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def written(line):
+    at = re.search(r"\bat=(\S+)", line)
+    return at[1] if at else ""
 
 
 class Daemon:
@@ -32,14 +43,15 @@ class Daemon:
         with self._heard:
             return len(self.lines)
 
-    def wait_for(self, pattern, since=0):
-        """Returns the match of the first line after `since` that has `pattern`, as soon as there is one."""
+    def wait_for(self, pattern, since=0, after=""):
+        """Returns the match of the first line after `since` that has `pattern`, as soon as there is one.
+        `after`: not one that was written before then, however late it is read; as now() says it."""
         wanted = re.compile(pattern)
         with self._heard:
             seen = since
             while True:
                 for line in self.lines[seen:]:
-                    if match := wanted.search(line):
+                    if written(line) >= after and (match := wanted.search(line)):
                         return match
                 seen = len(self.lines)
                 if self._ended:
