@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -30,39 +31,55 @@ struct Header {
 };
 constexpr std::array<char, 8> kMagic{'t', 's', 'j', 'r', 'n', 'l', '1', '\n'};
 
-// CRC-32, as in Ethernet and zip.
-constexpr auto kCrc = [] {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    std::uint32_t c = i;
-    for (int bit = 0; bit < 8; ++bit) c = (c >> 1) ^ (c & 1 ? 0xedb88320u : 0);
-    table[i] = c;
-  }
-  return table;
-}();
-
 std::uint32_t checksum(std::string_view text, std::uint32_t before) {
-  std::uint32_t c = ~before;
-  for (char byte : text) c = kCrc[(c ^ std::uint8_t(byte)) & 0xff] ^ (c >> 8);
-  return ~c;
+  auto bytes = reinterpret_cast<const Bytef*>(text.data());
+  return std::uint32_t(::crc32(before, bytes, uInt(text.size())));
 }
 
+// Always eight digits.
 std::string hex(std::uint32_t sum) {
-  char text[9];
-  std::snprintf(text, sizeof(text), "%08x", sum);
-  return text;
+  std::string out;
+  for (int shift = 28; shift >= 0; shift -= 4) out += "0123456789abcdef"[sum >> shift & 0xf];
+  return out;
+}
+
+void appendEscaped(std::string& out, std::string_view text) {
+  static constexpr std::string_view kSpecial("\t\n\0%", 4);
+  for (;;) {
+    auto plain = std::min(text.find_first_of(kSpecial), text.size());
+    out += text.substr(0, plain);
+    if (plain == text.size()) return;
+    switch (text[plain]) {
+      case '\t':
+        out += "%09";
+        break;
+      case '\n':
+        out += "%0a";
+        break;
+      case '\0':
+        out += "%00";
+        break;
+      default:
+        out += "%25";
+    }
+    text.remove_prefix(plain + 1);
+  }
 }
 
 // A step is a line per change and a last line with the checksum of all steps up to it.
 std::string encode(const std::vector<Records::Change>& changes, std::uint32_t& sum) {
   std::string out;
   for (const auto& c : changes) {
-    out += (c.erase ? "-" : "=") + escaped(c.name);
-    if (!c.erase) out += "\t" + escaped(c.value);
-    out += "\n";
+    out += c.erase ? '-' : '=';
+    appendEscaped(out, c.name);
+    if (!c.erase) {
+      out += '\t';
+      appendEscaped(out, c.value);
+    }
+    out += '\n';
   }
   sum = checksum(out, sum);
-  return out + "." + hex(sum) + "\n";
+  return out + '.' + hex(sum) + '\n';
 }
 
 std::vector<std::string_view> lines(std::string_view text) {
@@ -150,19 +167,7 @@ void makeDirectories(const std::string& path) {
 
 std::string escaped(std::string_view text) {
   std::string out;
-  out.reserve(text.size());
-  for (char c : text) {
-    if (c == '\t')
-      out += "%09";
-    else if (c == '\n')
-      out += "%0a";
-    else if (c == '\0')
-      out += "%00";
-    else if (c == '%')
-      out += "%25";
-    else
-      out += c;
-  }
+  appendEscaped(out, text);
   return out;
 }
 

@@ -8,6 +8,7 @@ LIBRARIES = (
     ("libevent", r"event2/"),
     ("toml++", r"toml\+\+/"),
     ("sqlite", r"sqlite3\.h$"),
+    ("zlib", r"zlib\.h$"),
     ("JSON", r"nlohmann/"),
     ("CLI11", r"CLI/"),
     ("munge", r"munge\.h$"),
