@@ -20,7 +20,6 @@ namespace ts::node {
 namespace {
 
 constexpr std::size_t kMaxQueued = 64;
-constexpr int kReadsAtOnce = 16;  // then others have their turn
 constexpr int kAcceptsAtOnce = 64;
 constexpr auto kPause = 100 * kj::MILLISECONDS;
 constexpr int kPeerPidfd = 77;      // SO_PEERPIDFD, Linux 6.5
@@ -84,34 +83,24 @@ Connection::Connection(LocalServer& server, ConnectionId id, kj::AutoCloseFd fd,
   write_.pause();
 }
 
+// One message: if there is another the loop says so again, and others have their turn in between.
 void Connection::readable() {
-  for (int i = 0; i < kReadsAtOnce && !ended_; ++i) {
-    if (!readOne()) return;
-  }
-}
-
-bool Connection::readOne() {
+  if (ended_) return;
   tsl_message message;
   auto packet = receivePacket(fd_, &message, sizeof(message));
-  if (packet.kind == Packet::Kind::WouldBlock) return false;
-  if (packet.kind == Packet::Kind::Closed) {
-    end();
-    return false;
-  }
-  if (finishing_) return true;  // it has been told why; nothing more is heard
+  if (packet.kind == Packet::Kind::WouldBlock) return;
+  if (packet.kind == Packet::Kind::Closed) return end();
+  if (finishing_) return;  // it has been told why; nothing more is heard
   if (auto rejection = checkMessage(message, packet.size, packet.truncated, last_)) {
-    refuse(*rejection);
-    return false;
+    return refuse(*rejection);
   }
-  auto speaker = packet.from ? packet.from->pid : peer_.process.identity.pid;
-  return heard(message, speaker);
+  heard(message, packet.from ? packet.from->pid : peer_.process.identity.pid);
 }
 
-bool Connection::heard(const tsl_message& message, pid_t speaker) {
+void Connection::heard(const tsl_message& message, pid_t speaker) {
   if (!refusal_.empty()) {
     reply(message.header.request, TSL_BUSY, refusal_);
-    finish();
-    return false;
+    return finish();
   }
   if (message.header.type == TSL_HELLO) server_.visitors_.greeted(id_);
   if (isOrdered(message.header.type)) last_ = message.header.request;
@@ -124,7 +113,6 @@ bool Connection::heard(const tsl_message& message, pid_t speaker) {
       reply(message.header.request, TSL_INTERNAL, e->getDescription().cStr());
     }
   }
-  return true;
 }
 
 void Connection::refuse(const Rejection& rejection) {

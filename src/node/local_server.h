@@ -56,8 +56,7 @@ private:
     kj::AutoCloseFd fd;
   };
   void readable();
-  bool readOne();
-  bool heard(const tsl_message& message, pid_t speaker);
+  void heard(const tsl_message& message, pid_t speaker);
   void refuse(const Rejection& rejection);
   void writable();
   bool flush();  // false: the connection is broken
