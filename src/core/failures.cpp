@@ -159,6 +159,10 @@ void Group::grantFinished(Step& s, Job& job, const Order& order, const Outcome& 
   learnAll(s, job, order, o, Residency::Resident);
   if (o.ok()) {
     job.failures = 0;
+    // Begun before its slice was ended, and repeated by a daemon that was killed in between: the node
+    // holds a grant that nobody else knows.
+    bool over = !job.slice || job.slice->epoch != order.epoch;
+    if (over) give(s, OrderKind::EndSlice, EndSlice{{}, order.node, job.id, order.epoch});
     return;
   }
   remember(job, o);
