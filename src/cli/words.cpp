@@ -53,16 +53,22 @@ std::string joined(const std::vector<std::string>& words, const std::string& bet
   return all;
 }
 
-std::string visible(std::string utf8) {
-  for (std::size_t i = 0; i < utf8.size(); ++i) {
-    auto byte = static_cast<unsigned char>(utf8[i]);
-    if ((byte < 0x20 && byte != '\n') || byte == 0x7f) utf8[i] = '?';
-    // U+0080 to U+009F; what is no UTF-8 may be one of them to a terminal of eight bits.
-    bool second = i > 0 && static_cast<unsigned char>(utf8[i - 1]) >= 0x80;
-    bool follows = i > 0 && static_cast<unsigned char>(utf8[i - 1]) == 0xc2;
-    if (byte >= 0x80 && byte < 0xa0 && (follows || !second)) utf8[i] = '?';
+std::string visible(std::string_view utf8) {
+  std::string out;
+  unsigned char before = 0;
+  for (unsigned char byte : utf8) {
+    bool high = byte >= 0x80 && byte < 0xa0;
+    // U+0080 to U+009F: the '?' takes the place of both bytes, or it would be no UTF-8 any more.
+    if (high && before == 0xc2) {
+      out.back() = '?';
+    } else {
+      // What is no UTF-8 may be a control character to a terminal of eight bits.
+      bool control = (byte < 0x20 && byte != '\n') || byte == 0x7f || (high && before < 0x80);
+      out += control ? '?' : char(byte);
+    }
+    before = static_cast<unsigned char>(out.back());
   }
-  return utf8;
+  return out;
 }
 
 }  // namespace ts::cli

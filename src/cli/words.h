@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ts::cli {
@@ -14,6 +15,6 @@ std::string joined(const std::vector<std::string>& words, const std::string& bet
 
 // Text of others on a terminal: a control character but the end of a line is shown as '?', for some
 // terminals obey them.
-std::string visible(std::string utf8);
+std::string visible(std::string_view utf8);
 
 }  // namespace ts::cli

@@ -1,4 +1,4 @@
-// Which switches are due: read off the queue, the residencies and the grants after every event.
+// Which switches are due: read off the queue, the residencies and the grants after every step.
 #include <algorithm>
 
 #include "describe.h"

@@ -28,8 +28,10 @@ void Group::settle(Step& s, Job& job) {
   touch(job);
 }
 
-// "the node keeps room booked for O and for I until the commit point": also while both are undone.
+// "the node keeps room booked for O and for I until the grant": also while both are undone. What is
+// past its commit point has nothing to undo.
 void Group::giveUpMove(Step& s, Job& job) {
+  dropCommitted(s, job);
   if (!job.move || job.moving() || (job.cameIn && !job.whole())) return;
   for (JobId id : job.move->outs) {
     const Job* out = roster_.job(id);

@@ -91,8 +91,9 @@ private:
 
   // Nobody waits for their answers any more, unless a grant is on its way.
   void forgetRequests() {
+    Directory& directory = shell_.directory();
     for (auto* request : absent(node_.requests, requests_))
-      if (!request->granting) shell_.directory().remove(*request);
+      if (!request->granting) directory.remove(*request);
   }
 
   void forgetAbsent() {

@@ -41,6 +41,7 @@ public:
   }
   kj::Promise<void> dropBooking(DropBookingContext context) override {
     auto order = read(context.getParams().getOrder(), "drop-booking");
+    order.givesBack = true;
     return obey(context, order, [&o = orders_, job = order.job]() -> kj::Promise<Outcome> {
       o.parts_.bookings.drop(job);
       return Outcome{};
@@ -101,6 +102,7 @@ public:
     auto p = context.getParams();
     auto epoch = fromWire(p.getEpoch());
     auto order = read(p.getOrder(), "end-slice");
+    order.givesBack = true;
     return obey(context, order, [&o = orders_, job = order.job, epoch]() -> kj::Promise<Outcome> {
       return o.endSlice(job, epoch);
     });

@@ -93,7 +93,8 @@ Fence::Decision Fence::admit(const JobName& job, OperationId operation) {
 }
 
 void Fence::finished(const JobName& job, OperationId operation, const Outcome& outcome) {
-  records_.keep(finishing(job, operation, outcome));
+  auto changes = finishing(job, operation, outcome);
+  if (!changes.empty()) records_.keep(changes);
 }
 
 std::vector<Records::Change> Fence::finishing(const JobName& job, OperationId operation,

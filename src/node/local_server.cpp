@@ -253,7 +253,7 @@ void LocalServer::welcome(kj::AutoCloseFd fd, Peer peer) {
 
 void LocalServer::overstayed(ConnectionId id) {
   auto* connection = find(id);
-  if (!connection) return;
+  if (!connection) return visitors_.left(id);  // nothing could be made of it
   const auto& process = connection->peer().process;
   complain(silences_, Line("local-connection-silent")
                           .add("pid", std::int64_t(process.identity.pid))

@@ -299,10 +299,16 @@ void Node::memberSeen(const Member& member, std::string_view because) {
                       .add("because", std::string(because)));
 }
 
+// One question at a time: each look brings the next, and the driver may not answer while the call
+// that has taken the state away goes on.
 void Node::readAgain(MemberId id) {
-  tasks_.add(mover_.adopt(id).then([this, id] {
-    if (auto* m = registry_.member(id)) memberChanged(*m);
-  }));
+  if (!readingAgain_.insert(id).second) return;
+  auto before = registry_.member(id)->residency;
+  auto reading = mover_.adopt(id).then([this, id, before] {
+    auto* m = registry_.member(id);
+    if (m && m->residency != before) memberChanged(*m);
+  });
+  tasks_.add(reading.attach(kj::defer([this, id] { readingAgain_.erase(id); })));
 }
 
 void Node::memberChanged(Member& member) {

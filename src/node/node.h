@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "config/config.h"
 #include "node/by_pid.h"
@@ -107,6 +108,7 @@ private:
   std::unique_ptr<LocalServer> server_;
   DeviceBytes free_;  // as last measured, for people
   bool measuring_ = false;
+  std::set<MemberId> readingAgain_;
   kj::TaskSet tasks_;
 };
 

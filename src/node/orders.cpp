@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "node/causes.h"
@@ -17,6 +18,15 @@ namespace {
 std::uint64_t number(OperationId id) {
   return std::uint64_t(id);
 }
+
+// Nobody is let into a slice that was ended while its members were let go: the master answers them.
+Outcome endedBefore(const GrantOrder& order, Outcome released) {
+  released.code = Outcome::Code::Refused;
+  released.cause = Cause::Stale;
+  released.detail = "slice " + text(order.epoch) + " was ended before it began";
+  return released;
+}
+
 // A record that could not be written is nobody's fault, and may succeed when there is room.
 Outcome outcomeOf(const kj::Exception& e) {
   bool full = e.getType() == kj::Exception::Type::OVERLOADED;
@@ -26,6 +36,10 @@ Outcome outcomeOf(const kj::Exception& e) {
 
 std::uint64_t micros(kj::Duration d) {
   return std::uint64_t(d / kj::MICROSECONDS);
+}
+
+bool isGrant(const Orders::Order& order) {
+  return std::string_view(order.verb) == "grant";
 }
 
 }  // namespace
@@ -94,7 +108,6 @@ kj::Promise<Outcome> Orders::obey(Order order, Run run) {
 // Who enters a running slice is let in by a grant of its own, which may come on the heels of the
 // first.
 kj::Maybe<kj::Promise<Outcome>> Orders::grantBefore(const Order& order) {
-  auto isGrant = [](const Order& o) { return std::string_view(o.verb) == "grant"; };
   if (!isGrant(order)) return nullptr;
   for (auto& [serial, running] : running_) {
     if (running.order.job != order.job || !isGrant(running.order)) continue;
@@ -113,7 +126,8 @@ Orders::Running* Orders::find(const Order& order) {
 kj::Promise<Outcome> Orders::start(Order order, Run run) {
   KJ_IF_MAYBE (e,
                kj::runCatchingExceptions([&] { parts_.fence.admit(order.job, order.operation); })) {
-    return outcomeOf(*e);
+    if (isGrant(order)) parts_.bookings.drop(order.job);  // as if it had been obeyed: see grant()
+    if (!order.givesBack) return outcomeOf(*e);
   }
   if (parts_.log.enabled(Level::Debug)) {
     parts_.log.debug(
@@ -261,16 +275,25 @@ kj::Promise<Outcome> Orders::grant(const GrantOrder& order) {
   return parts_.mover.release(order.job).then([this, order](Outcome outcome) {
     // What cannot be unlocked is not entered: the master says what becomes of the job.
     if (!outcome.ok()) return outcome;
+    if (order.requests.empty()) return outcome;
+    if (isOver(order)) return endedBefore(order, std::move(outcome));
     parts_.participants.granted(order);
     return outcome;
   });
 }
 
+bool Orders::isOver(const GrantOrder& order) const {
+  const Job* job = parts_.registry.job(order.job);
+  return !job || !job->grant || job->grant->epoch != order.epoch;
+}
+
 Outcome Orders::endSlice(const JobName& job, const Epoch& epoch) {
   Job* j = parts_.registry.job(job);
   if (!j->grant || j->grant->epoch > epoch) return {};  // another has been granted since
+  // Both, whatever of it can be written down: a later life of the daemon is told it again.
+  auto unwritten = kj::runCatchingExceptions([&] { parts_.participants.sliceEnded(job, epoch); });
   parts_.registry.clearGrant(job);
-  parts_.participants.sliceEnded(job, epoch);
+  KJ_IF_MAYBE (e, unwritten) kj::throwFatalException(kj::mv(*e));
   return {};
 }
 

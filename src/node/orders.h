@@ -58,6 +58,9 @@ public:
     kj::Duration limit = 0 * kj::SECONDS;  // then it is overdue; 0: it cannot be
     bool moves = false;  // calls backends: not beside another such order of the same member
     MemberId member{};   // of a move; 0: all of the job
+    // Obeyed also where it cannot be written down: it needs no more room, and the master takes its
+    // end for granted.
+    bool givesBack = false;
   };
   kj::Promise<Outcome> obey(Order order, Run run);
 
@@ -95,6 +98,7 @@ private:
   void tellFinished(OperationId operation, const Outcome& outcome);
   Outcome busy(const Order& order) const;
   Outcome deviceTaken(const GrantOrder& order) const;
+  bool isOver(const GrantOrder& order) const;
   kj::Promise<void> clearBeforeKill(JobName job);
   kj::Promise<void> atMost(kj::Duration limit, kj::Promise<Outcome> work);
   Outcome signalAll(const JobName& job, const std::string& why);

@@ -131,7 +131,7 @@ private:
   void endWait(Participant& p, bool withdraw);
   void giveUp(ParticipantId id, RequestId request, tsl_status status, const std::string& why);
 
-  void enter(Participant& p, const GrantOrder& order);
+  void letIn(Participant& p, const GrantOrder& order);
   void deliver(Participant& p, const tsl_reply& reply);
   void giveBack(Participant& p, const Epoch& epoch);
   std::string whyNotYielded(const Participant& p, const Epoch& epoch);

@@ -36,14 +36,20 @@ kj::Promise<Outcome> Preparation::prepare(JobName waiter, std::vector<MemberId> 
                                           std::vector<MemberId> incoming) {
   // Asked before anything has moved: what has begun can be written down to its end.
   if (auto full = parts_.registry.whyFull(); !full.empty()) return refusal(Cause::NoRecord, full);
+  auto ask = parts_.bookings.ask(waiter);
   if (isWeightless(outgoing, incoming)) {
     return book(waiter, outgoing, incoming, {}, {});
   }
   // Looked at first: what an outgoing job has allocated since is booked too.
-  return parts_.roll.look().then([this, waiter, outgoing, incoming](Scan scan) {
+  return parts_.roll.look().then([this, waiter, outgoing, incoming, ask](Scan scan) {
     auto question = questionFor(outgoing, incoming);
     return parts_.workers.call<Findings>([question] { return look(question); })
-        .then([this, waiter, outgoing, incoming, scan = std::move(scan)](const Findings& findings) {
+        .then([this, waiter, outgoing, incoming, ask,
+               scan = std::move(scan)](const Findings& findings) {
+          if (!parts_.bookings.isAsked(waiter, ask)) {
+            return refusal(Cause::Stale,
+                           "the booking of " + text(waiter) + " was dropped before it was made");
+          }
           return book(waiter, outgoing, incoming, findings, scan);
         });
   });

@@ -111,12 +111,10 @@ void Registry::loadParticipant(const Participant& p) {
   participants_[p.id] = p;
 }
 
-// Who was let in may have been killed before the end of its wait was written.
 void Registry::loadWait(ParticipantId id, const std::string& text) {
   auto* p = participant(id);
   if (!p) throw std::invalid_argument("there is no such participant");
-  auto wait = decodeWait(text);
-  if (!p->entered && !p->departed) p->wait = wait;
+  p->wait = decodeWait(text);
 }
 
 std::uint64_t Registry::newId() {
@@ -223,12 +221,38 @@ void Registry::record(const Participant& p) {
   records_.put(participantRecord(p.id), encode(p));
 }
 
+void Registry::enter(const std::vector<ParticipantId>& those, const Epoch& epoch) {
+  std::vector<Records::Change> changes;
+  auto begin = [&](Participant& p) {
+    p.entered = epoch;
+    p.untold.reset();
+  };
+  for (auto id : those) {
+    auto inside = participants_.at(id);
+    begin(inside);
+    changes.push_back({participantRecord(id), encode(inside), false});
+    if (inside.wait && inside.wait->hasPlace()) changes.push_back({waitRecord(id), "", true});
+  }
+  if (!changes.empty()) records_.keep(changes);
+  for (auto id : those) begin(participants_.at(id));
+}
+
+void Registry::leave(Participant& p, const Epoch& epoch) {
+  auto out = p;
+  out.entered.reset();
+  out.yielded = epoch;
+  out.untold = epoch;
+  record(out);
+  p = std::move(out);
+}
+
 void Registry::recordWait(const Participant& p) {
   records_.put(waitRecord(p.id), encode(*p.wait));
 }
 
 void Registry::forgetWait(ParticipantId id) {
-  records_.erase(waitRecord(id));
+  auto name = waitRecord(id);
+  if (records_.all().contains(name)) records_.erase(name);
 }
 
 void Registry::record(const Member& m) {

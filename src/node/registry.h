@@ -104,6 +104,10 @@ public:
   // To be called after each change of one, in the order in which a later life must find them.
   void record(const Participant& participant);
   void record(const Member& member);
+  // The slice begins for those, or ends for one. What cannot be written down throws and has not
+  // happened: of a turn that the master takes back nothing may be left.
+  void enter(const std::vector<ParticipantId>& those, const Epoch& epoch);
+  void leave(Participant& participant, const Epoch& epoch);
   // The place of a waiter, and that it waits no more.
   void recordWait(const Participant& participant);
   void forgetWait(ParticipantId participant);

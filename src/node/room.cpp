@@ -86,6 +86,21 @@ Bookings::Verdict Bookings::book(const JobName& waiter, const Need& need, Bytes 
   return {};
 }
 
+bool Bookings::isAsked(const JobName& waiter, std::uint64_t ask) const {
+  auto it = asked_.find(waiter);
+  return it != asked_.end() && it->second == ask;
+}
+
+void Bookings::drop(const JobName& waiter) {
+  booked_.erase(waiter);
+  asked_.erase(waiter);
+}
+
+void Bookings::clear() {
+  booked_.clear();
+  asked_.clear();
+}
+
 void Bookings::saved(const JobName& outgoing, Bytes bytes, const DeviceBytes& freed) {
   for (auto& [waiter, need] : booked_) {
     auto it = need.host.find(outgoing);

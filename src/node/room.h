@@ -44,6 +44,10 @@ public:
     std::string what;         // the limit that says no
     bool unmeasured = false;  // nobody knows what is free on the device
   };
+  // A prepare looks before it books, and meanwhile its room may be given back: then nobody asks for
+  // it any more.
+  std::uint64_t ask(const JobName& waiter) { return asked_[waiter] = ++asks_; }
+  bool isAsked(const JobName& waiter, std::uint64_t ask) const;
   // Books for `waiter`, or changes nothing. `kept`: bytes of all snapshots now. `free`: by device,
   // as measured; a device that is not in it could not be measured and has no room.
   Verdict book(const JobName& waiter, const Need& need, Bytes kept,
@@ -51,8 +55,8 @@ public:
   // What has been saved or restored is seen by measuring, and need not be promised any more.
   void saved(const JobName& outgoing, Bytes bytes, const DeviceBytes& freed);
   void restored(const JobName& waiter, const DeviceBytes& taken);
-  void drop(const JobName& waiter) { booked_.erase(waiter); }
-  void clear() { booked_.clear(); }
+  void drop(const JobName& waiter);
+  void clear();
   Bytes hostBooked() const;
 
 private:
@@ -61,6 +65,8 @@ private:
 
   Bytes budget_;
   std::map<JobName, Need> booked_;
+  std::map<JobName, std::uint64_t> asked_;  // the last of each waiter
+  std::uint64_t asks_ = 0;
 };
 
 }  // namespace ts::node

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "node/causes.h"
 #include "node/facts.h"
@@ -176,21 +177,19 @@ void Participants::endWait(Participant& p, bool withdraw) {
 // --- grants -------------------------------------------------------------------------------------
 
 void Participants::granted(const GrantOrder& order) {
+  std::vector<ParticipantId> inside;
   for (auto request : order.requests) {
     auto waiting = waiting_.find(request);
     // Else it gave up, or ended, while the grant was on its way. The master is told and takes the
     // turn back; also when the caller asks again, for that is another request.
-    if (waiting != waiting_.end()) enter(*registry_.participant(waiting->second), order);
+    if (waiting != waiting_.end()) inside.push_back(waiting->second);
   }
+  registry_.enter(inside, order.epoch);
+  for (auto id : inside) letIn(*registry_.participant(id), order);
 }
 
-void Participants::enter(Participant& p, const GrantOrder& order) {
-  auto id = p.id;
-  p.entered = order.epoch;
-  p.untold.reset();
-  registry_.record(p);
-  auto& seat = seats_[id];
-  seat.asked = false;
+void Participants::letIn(Participant& p, const GrantOrder& order) {
+  seats_[p.id].asked = false;
   deliver(p, grantReply(order));
   parts_.meters.granted(order.waitedUs);
   parts_.log.info(Line("grant")
@@ -259,11 +258,8 @@ std::string Participants::whyNotYielded(const Participant& p, const Epoch& epoch
 
 // Recorded here first; the master learns it now, or when there is one again.
 void Participants::giveBack(Participant& p, const Epoch& epoch) {
+  registry_.leave(p, epoch);
   parts_.meters.yielded();
-  p.entered.reset();
-  p.yielded = epoch;
-  p.untold = epoch;
-  registry_.record(p);
   auto& seat = seats_[p.id];
   seat.asked = false;
   seat.undelivered.reset();
@@ -302,6 +298,7 @@ void Participants::yieldKnown(ParticipantId id, const Epoch& epoch) {
 void Participants::sliceEnded(const JobName& name, const Epoch& epoch) {
   Job* job = registry_.job(name);
   if (!job) return;
+  std::vector<Participant*> out;
   for (auto id : job->participants) {
     auto& p = *registry_.participant(id);
     if (!p.entered || *p.entered > epoch) continue;
@@ -313,8 +310,9 @@ void Participants::sliceEnded(const JobName& name, const Epoch& epoch) {
     seat.grantedOn.reset();
     seat.timer = nullptr;  // of the grant that was not delivered
     p.entered.reset();
-    registry_.record(p);
+    out.push_back(&p);
   }
+  for (auto* p : out) registry_.record(*p);
 }
 
 void Participants::askToYield(const JobName& name, const Epoch& epoch) {

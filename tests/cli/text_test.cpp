@@ -30,7 +30,8 @@ TEST_CASE("width is counted in characters", "[cli]") {
 TEST_CASE("text of others gives a terminal no orders", "[cli]") {
   CHECK(visible("a\x1b[2J\tb\r\x7f\n") == "a?[2J?b??\n");
   CHECK(visible("größer – 日本") == "größer – 日本");
-  CHECK(visible("one byte \x9b, two \xc2\x9b") == "one byte ?, two \xc2?");
+  CHECK(visible("one byte \x9b, two \xc2\x9b") == "one byte ?, two ?");
+  CHECK(visible("two \xc2\x9b\x9b") == "two ??");
   Table table({"A"});
   table.row({"two\nrows"});
   CHECK(table.text() == "A\ntwo?rows\n");

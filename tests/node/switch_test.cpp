@@ -534,3 +534,109 @@ TEST_CASE("an order that cannot be recorded is refused, not failed, and may come
   w.master.nextOperation = operation;
   CHECK(w.master.grant("p", 1, {1}, {}).wait(w.l.scope).ok());
 }
+
+TEST_CASE("a booking that is dropped while its prepare still looks is not made", "[node]") {
+  World w;
+  auto config = w.node.config;
+  config.hostBudget = 12 * kGiB;
+  w.node->reconfigure(config);
+  w.node.backend.fake.hold("probe");
+  auto late = w.master.prepare("b", {w.ofA}, {});
+  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+  CHECK(w.wait(w.master.dropBooking("b")).ok());
+  w.node.backend.fake.letGo();
+  CHECK(w.wait(kj::mv(late)).cause == Cause::Stale);
+  CHECK(w.wait(w.master.prepare("a", {w.ofB}, {})).ok());  // would not fit beside the other
+}
+
+TEST_CASE("nobody is let into a slice that was ended before it began", "[node]") {
+  World w;
+  auto request = w.a->startAcquire();
+  w.l.pumpUntil([&] { return w.master.participants["a"].request != 0; });
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  w.node.backend.fake.hold("release");
+  auto number = w.master.participants["a"].request;
+  auto granting = w.master.grant("a", 7, {0}, {number});
+  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+  CHECK(w.wait(w.master.endSlice("a", 7)).ok());
+  w.node.backend.fake.letGo();
+  auto outcome = w.wait(kj::mv(granting));
+  CHECK(outcome.code == Outcome::Code::Refused);
+  CHECK(outcome.cause == Cause::Stale);
+  REQUIRE(outcome.members.size() == 1);
+  CHECK(outcome.members[0].residency == Residency::Resident);
+  w.master.refuse(number, Cause::Evicted, "");
+  CHECK(w.a->answerTo(request).status == TSL_EVICTED);
+}
+
+TEST_CASE("a node that cannot write anything down gives back all the same", "[node]") {
+  World w;
+  auto config = w.node.config;
+  config.hostBudget = 12 * kGiB;
+  w.node->reconfigure(config);
+  CHECK(w.wait(w.master.prepare("b", {w.ofA}, {})).ok());
+  SECTION("what a grant would have dropped") {
+    w.node.room = TestNode::Room::None;
+    CHECK(w.wait(w.master.grant("b", 7, {0}, {})).cause == Cause::NoRecord);
+  }
+  SECTION("a booking") {
+    w.node.room = TestNode::Room::None;
+    CHECK(w.wait(w.master.dropBooking("b")).ok());
+  }
+  SECTION("a slice") {
+    CHECK(w.wait(w.master.grant("b", 7, {0}, {})).ok());
+    w.node.room = TestNode::Room::None;
+    w.wait(w.master.endSlice("b", 7));
+    CHECK(w.node->registry().grantedTo(0) == nullptr);
+  }
+  w.node.room = TestNode::Room::Enough;
+  CHECK(w.wait(w.master.prepare("a", {w.ofB}, {})).ok());
+  CHECK(w.wait(w.master.grant("a", 8, {0}, {})).ok());
+}
+
+TEST_CASE("a turn or a yield that cannot be written down has not happened", "[node]") {
+  World w;
+  auto request = w.a->startAcquire();
+  w.l.pumpUntil([&] { return w.master.participants["a"].request != 0; });
+  auto known = w.master.participants["a"];
+  auto isInside = [&] {
+    ParticipantId id{known.participant};
+    return w.node->registry().participants().at(id).entered.has_value();
+  };
+  SECTION("a turn") {
+    CHECK(w.wait(w.master.quiesce("a")).ok());
+    w.node.backend.fake.hold("release");
+    auto granting = w.master.grant("a", 7, {0}, {known.request});
+    w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+    w.node.room = TestNode::Room::None;
+    w.node.backend.fake.letGo();
+    CHECK(w.wait(kj::mv(granting)).cause == Cause::NoRecord);
+    CHECK_FALSE(isInside());
+  }
+  SECTION("a yield") {
+    CHECK(w.wait(w.master.grant("a", 7, {0}, {known.request})).ok());
+    CHECK(w.a->answerTo(request).status == TSL_OK);
+    w.node.room = TestNode::Room::None;
+    CHECK(w.a->yield(7).status == TSL_INTERNAL);
+    CHECK(isInside());
+    w.node.room = TestNode::Room::Enough;
+    CHECK(w.a->yield(7).status == TSL_OK);
+    w.l.pumpUntil([&] { return w.master.count("yield") == 1; });
+  }
+}
+
+TEST_CASE("of a process whose memory went the driver is asked one question at a time", "[node]") {
+  World w;
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  w.node.backend.fake.hold("state");
+  w.node.cards.use(w.a->pid(), 0, kGiB);  // a save that somebody else had begun goes on
+  for (int look = 0; look < 3; ++look) {
+    CHECK(w.wait(w.master.quiesce("b")).ok());
+    CHECK(w.wait(w.master.release("b")).ok());
+  }
+  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+  CHECK(w.node.backend.fake.held() == 1);
+  w.node.backend.fake.place(w.a->pid(), TargetState::Saved);
+  w.node.backend.fake.letGo();
+  w.l.pumpUntil([&] { return w.residency(w.ofA) == Residency::Saved; });
+}

@@ -44,9 +44,10 @@ public:
     std::lock_guard lock(mutex_);
     return holding_ && held_ == verb;
   }
-  bool isHeld() const {  // a call waits inside
+  bool isHeld() const { return held() > 0; }
+  int held() const {  // calls that wait inside
     std::lock_guard lock(mutex_);
-    return waiting_ > 0;
+    return waiting_;
   }
 
   std::string name() const override { return "fake"; }
@@ -56,7 +57,8 @@ public:
     return {.usable = true, .detail = "fake"};
   }
   TargetState state(const Target& target) override {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    waitWhileHeld(lock, "state");
     return stateOf(target.pid);
   }
   BackendOutcome quiesce(const Target& target, Deadline) override {
