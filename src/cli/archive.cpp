@@ -36,8 +36,9 @@ Header headerOf(std::string_view name, std::size_t size) {
   put(header, 156, "0");         // a file
   put(header, 257, "ustar");
   put(header, 263, "00");
-  auto sum = std::accumulate(header.begin(), header.end(), 0UL,
-                             [](unsigned long s, char c) { return s + static_cast<unsigned char>(c); });
+  auto sum = std::accumulate(header.begin(), header.end(), 0UL, [](unsigned long s, char c) {
+    return s + static_cast<unsigned char>(c);
+  });
   putOctal(header, 148, 6, sum);
   header[154] = '\0';
   return header;

@@ -1,8 +1,7 @@
 #include "cli/mask.h"
 
-#include <algorithm>
+#include <cctype>
 #include <regex>
-#include <vector>
 
 #include "cli/words.h"
 
@@ -15,30 +14,19 @@ bool inName(char c) {
 
 // A short name is also a word of a sentence: it counts only where a name must stand.
 bool standsForItself(const std::string& text, std::size_t at, std::size_t size) {
-  bool begins = at == 0 || !inName(text[at - 1]);
-  std::size_t end = at + size;
-  bool ends = end == text.size() || !inName(text[end]) || text[end] == '.';
   bool marked = at > 0 && (text[at - 1] == '=' || text[at - 1] == '/' || text[at - 1] == '"');
-  return begins && ends && (marked || size > 3);
-}
-
-std::string replaced(const std::string& text, const std::string& name, const std::string& by) {
-  std::string out;
-  std::size_t from = 0;
-  for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
-    if (at < from || !standsForItself(text, at, name.size())) continue;
-    out += text.substr(from, at - from) + by;
-    from = at + name.size();
-  }
-  return out + text.substr(from);
+  return marked || size > 3;
 }
 
 void line(std::string& out, const std::string& key, const std::string& value) {
   out += key + " = " + value + "\n";
 }
 
+std::string time(microseconds t) {
+  return showDuration(std::uint64_t(t.count()));
+}
+
 void section(std::string& out, const std::string& name, const GroupSection& s) {
-  auto time = [](microseconds t) { return showDuration(std::uint64_t(t.count())); };
   out += "[" + name + "]\n";
   line(out, "policy", s.policy);
   line(out, "ageing", time(s.ageing));
@@ -48,10 +36,6 @@ void section(std::string& out, const std::string& name, const GroupSection& s) {
   line(out, "quiesce_deadline", time(s.quiesceDeadline));
   line(out, "users", counted(s.users.size(), "user") + ", masked");
   line(out, "environment", counted(s.environment.size(), "value") + ", masked");
-}
-
-std::string time(microseconds t) {
-  return showDuration(std::uint64_t(t.count()));
 }
 
 }  // namespace
@@ -69,11 +53,18 @@ void Mask::learnEvents(const std::string& line) {
 
 std::string Mask::apply(const std::string& text) const {
   static const std::regex whose("\\b(uid|user|phase|label)=(\"[^\"]*\"|\\S+)");
-  std::string out = std::regex_replace(text, whose, "$1=masked");
-  std::vector<std::pair<std::string, std::string>> all(names_.begin(), names_.end());
-  // The longest first: one name may be the beginning of another.
-  std::ranges::sort(all, [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
-  for (const auto& [name, by] : all) out = replaced(out, name, by);
+  const std::string all = std::regex_replace(text, whose, "$1=masked");
+  std::string out;
+  for (std::size_t at = 0, end = 0; at < all.size(); at = end) {
+    while (end < all.size() && inName(all[end])) ++end;
+    std::string word = all.substr(at, end - at);
+    while (word.ends_with('.')) word.pop_back();  // the end of a sentence
+    auto known = names_.find(word);
+    bool isName = known != names_.end() && standsForItself(all, at, word.size());
+    out += isName ? known->second + all.substr(at + word.size(), end - at - word.size())
+                  : all.substr(at, end - at);
+    if (end < all.size()) out += all[end++];
+  }
   return out;
 }
 

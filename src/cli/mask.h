@@ -8,10 +8,11 @@
 
 namespace ts::cli {
 
-// Replaces names by others that stay the same throughout a report, so that it can still be followed.
+// Replaces names by others that stay the same throughout a report, so that it can still be
+// followed.
 class Mask {
 public:
-  void job(const std::string& name);    // becomes job-1, job-2 …
+  void job(const std::string& name);          // becomes job-1, job-2 …
   void learnEvents(const std::string& line);  // jobs that have ended are only named there
   std::string apply(const std::string& text) const;
 

@@ -41,7 +41,8 @@ constexpr const char* kReadMe =
     "node.txt      the same of tsnoded\n"
     "metrics.txt   of both, if they serve any\n"
     "\n"
-    "Jobs are called job-1, job-2 and so on; labels, users, accounts and the environment of jobs are\n"
+    "Jobs are called job-1, job-2 and so on; labels, users, accounts and the environment of jobs "
+    "are\n"
     "left out. Names of groups, nodes and devices, addresses and process ids are as they are.\n";
 
 struct Part {
@@ -101,12 +102,13 @@ std::string metrics(Loop& loop, const Options& options, const std::string& path,
   std::string head = "# of " + (address.empty() ? "nobody: no http in " + path : address) + "\n";
   if (address.empty()) return head;
   return head + told([&]() -> std::string {
-    try {
-      return metricsAt(loop, options, address);
-    } catch (const Late&) {
-      return "not there: no answer within " + showDuration(std::uint64_t(options.timeout.count()));
-    }
-  });
+           try {
+             return metricsAt(loop, options, address);
+           } catch (const Late&) {
+             return "not there: no answer within " +
+                    showDuration(std::uint64_t(options.timeout.count()));
+           }
+         });
 }
 
 // Structured, so that what belongs to users is known as such.
@@ -155,8 +157,8 @@ std::vector<Part> parts(Loop& loop, const Options& options) {
   Mask mask;
   Asked asked = ask(loop, options, mask);
   std::vector<Part> all{
-      {"versions.txt", std::string("tsctl ") + ts_version() + "\ntsmasterd " + asked.version + "\n" +
-                           kernel() + "\n"},
+      {"versions.txt", std::string("tsctl ") + ts_version() + "\ntsmasterd " + asked.version +
+                           "\n" + kernel() + "\n"},
       {"status.json", asked.status},
       {"events.txt", asked.events},
       {"doctor.txt", told([&] { return showFindings(examine(loop, options)); })},
@@ -181,8 +183,10 @@ std::string defaultName() {
 // Never over a file that is there, and for nobody else to read.
 void write(const std::string& path, const std::string& bytes) {
   kj::AutoCloseFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  auto failed = [&] { return Failure(Exit::Failed, path + ": " + std::strerror(errno) +
-                                                       "; choose another place with --output"); };
+  auto failed = [&] {
+    return Failure(Exit::Failed,
+                   path + ": " + std::strerror(errno) + "; choose another place with --output");
+  };
   if (file.get() < 0) throw failed();
   for (std::size_t at = 0; at < bytes.size();) {
     ssize_t n = ::write(file, bytes.data() + at, bytes.size() - at);

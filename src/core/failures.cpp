@@ -40,8 +40,7 @@ void Group::orderFinished(Instant now, const Order& order, OperationId id, const
 }
 
 // "A call overruns its deadline: OVERDUE; never killed in mid-call; awaited in the background"
-void Group::orderOverdue(Instant now, const Order& order, const std::string& detail,
-                         Actions& out) {
+void Group::orderOverdue(Instant now, const Order& order, const std::string& detail, Actions& out) {
   Step s{now, out};
   Job& job = *roster_.job(order.job);
   auto member = job.members.find(order.member);

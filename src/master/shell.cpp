@@ -52,14 +52,15 @@ Shell::Shell(kj::Timer& timer, const MasterConfig& config, Directory& directory,
       directory_(directory),
       events_(events),
       meters_(meters),
-      orders_(
-          directory,
-          {.ended = [this](
-                        const NodeOrder& order, OperationId operation, Outcome outcome,
-                        Duration took) { orderEnded(order, operation, std::move(outcome), took); },
-           .overdue = [this](OperationId operation, std::string detail) {
-             feed(OrderOverdue{operation, std::move(detail)});
-           }}),
+      orders_(directory, {.ended =
+                              [this](const NodeOrder& order, OperationId operation, Outcome outcome,
+                                     Duration took) {
+                                orderEnded(order, operation, std::move(outcome), took);
+                              },
+                          .overdue =
+                              [this](OperationId operation, std::string detail) {
+                                feed(OrderOverdue{operation, std::move(detail)});
+                              }}),
       cluster_(ClusterConfig{}),
       alarm_(timer, [this] { wakeUp(); }) {}
 

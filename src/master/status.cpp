@@ -92,7 +92,8 @@ void fillOwn(Shell& shell, const JobView& view, wire::JobStatus::Builder out) {
                        : withNames(shell.directory(), view.detail));
   fillClaim(shell, view.claim, out);
   fillMembers(shell, view, out);
-  fillLate(shell, [&](const auto& late) { return late.job == view.job; }, out);
+  fillLate(
+      shell, [&](const auto& late) { return late.job == view.job; }, out);
 }
 
 }  // namespace

@@ -248,8 +248,7 @@ std::vector<std::string> Orders::overdue() const {
   for (const auto& [id, r] : running_) {
     if (!r.overdue) continue;
     out.push_back(std::string(r.order.verb) + " of " + text(r.order.job) + processesIn(r.order) +
-                  " runs for " +
-                  std::to_string(micros(parts_.timer.now() - r.since) / 1000000) +
+                  " runs for " + std::to_string(micros(parts_.timer.now() - r.since) / 1000000) +
                   " s; tsctl evict --kill " + text(r.order.job) + " ends it");
   }
   return out;

@@ -159,7 +159,7 @@ class Faults(unittest.TestCase):
     def test_FF_D20_a_restore_that_fails_is_tried_ever_more_rarely_and_then_not_again(self):
         with Cluster() as c:
             a, b = saved_beside(c)
-            turn(c.nodes[0], "999", "fail.restore", a)
+            turn(c.nodes[0], "719", "fail.restore", a)
             c.queue(a)
             mark = c.master.mark()
             b.ask("yield")
@@ -173,8 +173,8 @@ class Faults(unittest.TestCase):
             self.assertEqual(len(gaps), 4)
             for n, gap in enumerate(gaps):
                 self.assertGreaterEqual(gap, 0.5 * 2 ** n)
-            self.assertEqual(len(c.master.said(r"\bjob-faulted\b")), 1)
-            self.assertEqual(len(c.master.said(r"\bwaiter-held-back\b.*job=\S*a\b")), 1)
+            self.assertEqual(len(c.master.said(r"^job-faulted\b")), 1)
+            self.assertEqual(len(c.master.said(r"^waiter-held-back\b.*job=\S*a\b")), 1)
             b.acquire()
             b.take_memory(40 * MIB, 2)
 
