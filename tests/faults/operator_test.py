@@ -181,9 +181,12 @@ class Faults(unittest.TestCase):
     def test_what_a_waiter_was_once_told_is_not_shown_of_the_holder(self):
         with Cluster() as c:
             a, b = saved_beside(c)
-            b.take_memory(BIG, 2)
+            stranger = c.process()
+            stranger.take_memory(40 * MIB, 3)
             c.queue(a)
-            b.kill()
+            b.ask("yield")
+            until(lambda: str(stranger.pid) in job_of(c, "a")["detail"], "who holds the device is told")
+            stranger.end()
             a.hear_grant()
             self.assertEqual((job_of(c, "a")["cause"], job_of(c, "a")["detail"]), ("", ""))
 
