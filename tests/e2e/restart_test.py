@@ -218,6 +218,13 @@ class Upgrade(unittest.TestCase):
         while {n["state"] for n in c.status()["nodes"]} != {"up"}:
             pass
 
+    def queue(self, c, complete):
+        """Who waits, in order, as soon as all have come back to their daemons."""
+        while True:
+            queue = next((g["queue"] for g in c.status()["groups"] if g["name"] == "g"), [])
+            if len(queue) == complete:
+                return queue
+
     def check(self, program, path):
         done = subprocess.run([program, "--check-config", "--config", path], capture_output=True, text=True,
                               timeout=PATIENCE)
@@ -260,6 +267,7 @@ class Upgrade(unittest.TestCase):
             self.assertEqual(steps, list(does))
             for step in steps:
                 does[step]()
+                self.assertEqual(self.queue(c, 4), ["first", "second", "third", "saved"])
                 self.assertEqual((holder.ask("check 2"), other.ask("check 9")), ("same", "same"))
             holding = {j["name"] for j in c.status()["jobs"] if j["phase"] == "holding"}
             self.assertEqual(holding, {"holder", "other"})
