@@ -21,6 +21,8 @@ constexpr Values kValues[] = {
     {"--backend", Values::Kind::Words, "cuda none turns"},
     {"--node-config", Values::Kind::Files, ""},
     {"--socket", Values::Kind::Files, ""},
+    {"--output", Values::Kind::Files, ""},
+    {"--master-config", Values::Kind::Files, ""},
     {"--master", Values::Kind::Files, ""},
     {"--group", Values::Kind::Names, "groups"},
     {"completion", Values::Kind::Words, "bash zsh fish"},

@@ -10,21 +10,17 @@
 namespace ts::cli {
 namespace {
 
-class Printer final : public wire::EventSink::Server {
+class Taker final : public wire::EventSink::Server {
 public:
-  Printer(bool json, kj::Own<kj::PromiseFulfiller<void>> caughtUp)
-      : json_(json), caughtUp_(kj::mv(caughtUp)) {}
+  Taker(TakeEvent take, kj::Own<kj::PromiseFulfiller<void>> caughtUp)
+      : take_(std::move(take)), caughtUp_(kj::mv(caughtUp)) {}
 
-  const std::size_t& printed() const { return printed_; }
+  const std::size_t& taken() const { return taken_; }
 
 protected:
   kj::Promise<void> event(EventContext context) override {
-    auto line = context.getParams().getLine();
-    std::string out =
-        json_ ? textOf(toJson(line)) : showTime(line.getUnixUs()) + "  " + text(line.getText());
-    std::puts(visible(out).c_str());
-    ++printed_;
-    std::fflush(stdout);  // who follows wants it now
+    take_(context.getParams().getLine());
+    ++taken_;
     return kj::READY_NOW;
   }
   kj::Promise<void> caughtUp(CaughtUpContext) override {
@@ -33,20 +29,29 @@ protected:
   }
 
 private:
-  bool json_;
-  std::size_t printed_ = 0;
+  TakeEvent take_;
+  std::size_t taken_ = 0;
   kj::Own<kj::PromiseFulfiller<void>> caughtUp_;
 };
 
 }  // namespace
 
 void printEvents(Loop& loop, Master& master, const Options& options) {
+  readEvents(loop, master, options, [&](wire::EventLine::Reader line) {
+    std::string out = options.json ? textOf(toJson(line))
+                                   : showTime(line.getUnixUs()) + "  " + text(line.getText());
+    std::puts(visible(out).c_str());
+    std::fflush(stdout);  // who follows wants it now
+  });
+}
+
+void readEvents(Loop& loop, Master& master, const Options& options, TakeEvent take) {
   auto caughtUp = kj::newPromiseAndFulfiller<void>();
-  auto printer = kj::heap<Printer>(options.json, kj::mv(caughtUp.fulfiller));
-  const std::size_t& printed = printer->printed();
+  auto taker = kj::heap<Taker>(std::move(take), kj::mv(caughtUp.fulfiller));
+  const std::size_t& taken = taker->taken();
   auto request = master.session().eventsRequest();
   request.setSince(options.sinceUs);
-  wire::EventSink::Client sink = kj::mv(printer);
+  wire::EventSink::Client sink = kj::mv(taker);
   request.setSink(sink);
   auto handle = master.call(kj::mv(request));  // as long as it lives, lines come
   auto closed = master.whenClosed().then(
@@ -56,12 +61,12 @@ void printEvents(Loop& loop, Master& master, const Options& options) {
   auto over = closed.exclusiveJoin(kj::mv(end)).fork();
   try {
     if (options.follow) over.addBranch().wait(loop.scope);
-    for (std::size_t before = 0;; before = printed) {
+    for (std::size_t before = 0;; before = taken) {
       try {
         return within(loop, options.timeout, over.addBranch());
       } catch (const Late&) {
         // The past may be long; it is over only when nothing comes any more.
-        if (printed == before) throw master.lateFailure();
+        if (taken == before) throw master.lateFailure();
       }
     }
   } catch (const kj::Exception& e) {

@@ -13,6 +13,7 @@
 #include "cli/node_commands.h"
 #include "cli/options.h"
 #include "cli/places.h"
+#include "cli/report.h"
 #include "cli/turn.h"
 #include "cli/words.h"
 #include "wire/status_json.h"
@@ -53,6 +54,11 @@ int obey(const Options& options) {
     return 0;
   }
   if (what == "doctor") return doctor(options);
+  if (what == "report") {
+    Loop loop;
+    print(report(loop, options));
+    return 0;
+  }
   if (what == "run") runProgram(findPlaces(options), options);
   if (what == "slice") return sliceProgram(findPlaces(options), options);
   if (what == "snapshot" || what == "restore") {

@@ -174,6 +174,11 @@ void addHere(CLI::App& app, Options& o, Raw& raw) {
   }
   add(app, "doctor", "What works here, and what to do about what does not",
       {"tsctl doctor", "tsctl doctor --json"});
+  auto* report = add(app, "report", "Write one file for a bug report, with nothing secret in it",
+                     {"tsctl report", "tsctl report --output /tmp/report.tar"});
+  report->add_option("--output", o.output, "The file (default: timeslice-report-TIME.tar)");
+  report->add_option("--master-config", o.masterConfig, "The master's configuration")
+      ->capture_default_str();
   auto* completion = add(app, "completion", "Completions for a shell",
                          {"tsctl completion bash > /etc/bash_completion.d/tsctl",
                           "tsctl completion zsh > ~/.zfunc/_tsctl",

@@ -26,7 +26,9 @@ struct Options {
   std::string group;
   std::string job;
   std::string node;
-  std::string shell;  // completion
+  std::string shell;                                        // completion
+  std::string output;                                       // report; "": a name with the time
+  std::string masterConfig = "/etc/timeslice/master.toml";  // report
   bool kill = false;
   bool follow = false;
   std::uint64_t sinceUs = 0;  // events

@@ -63,6 +63,30 @@ bool leaves(wire::JobStatus::Reader job) {
   return text(job.getPhase()) == "switching" && job.getPlace() == 0 && job.getWaitsFor().size() > 0;
 }
 
+// "quiesce of process 4711 on n0 runs for 12 s"
+std::string lateText(wire::LateCall::Reader late) {
+  std::vector<std::string> pids;
+  for (auto pid : late.getPids()) pids.push_back(std::to_string(pid));
+  std::string about = pids.empty() ? textOf(late.getKey()) : "process " + joined(pids, ", ");
+  return text(late.getCall()) + " of " + about + " on " + text(late.getNode()) + " runs for " +
+         showDuration(late.getForUs());
+}
+
+std::string whatEnds(wire::LateCall::Reader late) {
+  return "tsctl evict --kill " + textOf(late.getKey()) + " ends it";
+}
+
+// What a person can do about it now; nothing for what ends by itself.
+std::string wayOut(wire::JobStatus::Reader job) {
+  std::string name = textOf(job.getKey());
+  if (job.getLate().size() > 0) return whatEnds(job.getLate()[0]);
+  std::string fault = text(job.getFault());
+  if (text(job.getPhase()) == "broken") return "tsctl evict --kill " + name + " ends it";
+  if (fault.empty()) return "";
+  return "tsctl clear-fault " + name + " lets it be tried again, tsctl evict --kill " + name +
+         " ends it";
+}
+
 // Fault, cause, who is in the way, detail: whatever there is.
 std::string reasonOf(wire::JobStatus::Reader job) {
   std::vector<std::string> parts;
@@ -70,7 +94,9 @@ std::string reasonOf(wire::JobStatus::Reader job) {
   if (!causeOf(job).empty()) parts.push_back(causeOf(job));
   if (job.getWaitsFor().size() > 0)
     parts.push_back((leaves(job) ? "moved out for " : "waits for ") + joined(waitsFor(job)));
+  for (auto late : job.getLate()) parts.push_back(lateText(late));
   if (job.getDetail().size() > 0) parts.push_back(text(job.getDetail()));
+  if (!wayOut(job).empty()) parts.push_back(wayOut(job));
   return joined(parts, "; ");
 }
 
@@ -164,7 +190,14 @@ std::string showNodes(Status::Reader status) {
       first = false;
     }
   }
-  return table.empty() ? "no node has connected yet: start tsnoded on each\n" : table.text();
+  if (table.empty()) return "no node has connected yet: start tsnoded on each\n";
+  std::string out = table.text();
+  for (auto node : status.getNodes()) {
+    for (auto late : node.getLate()) {
+      out += textOf(late.getKey()) + ": " + lateText(late) + "; " + whatEnds(late) + "\n";
+    }
+  }
+  return out;
 }
 
 std::string showStatus(Status::Reader status) {
@@ -183,12 +216,13 @@ std::string showWhy(capnp::List<wire::JobStatus>::Reader jobs) {
   line("state", bytesOrNothing(bytesWhere(job, false)));
   line("saved", bytesOrNothing(bytesWhere(job, true)));
   line("cause", explainCause(causeOf(job)));
-  line("fault", job.getFault().size() == 0 ? ""
-                                           : text(job.getFault()) + "; tsctl clear-fault " +
-                                                 textOf(job.getKey()) + " lets it be tried again");
+  line("fault", text(job.getFault()));
+  for (auto late : job.getLate()) line("late", lateText(late));
   line("detail", text(job.getDetail()));
+  line("way out", wayOut(job));
   for (unsigned i = 1; i < jobs.size(); ++i) {
     line(i == 1 ? "before it" : "", sentenceAbout(jobs[i]));
+    for (auto late : jobs[i].getLate()) line("", lateText(late) + "; " + whatEnds(late));
   }
   return out;
 }

@@ -167,7 +167,8 @@ private:
   void route(Instant now, const OrderOverdue& e, Actions& out) {
     Order* order = roster.orders.find(e.operation);
     if (!order || std::exchange(order->overdue, true)) return;
-    if (Job* job = roster.job(order->job)) told(*job->group).orderOverdue(now, *order, out);
+    if (Job* job = roster.job(order->job))
+      told(*job->group).orderOverdue(now, *order, e.detail, out);
   }
   void route(Instant, const TimePassed&, Actions&) {}
   void route(Instant now, const GroupPaused& e, Actions& out) {

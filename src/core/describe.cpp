@@ -240,7 +240,9 @@ std::string describe(const Event& event, const Names& names) {
             return line.job(e.job).node(e.node).epoch(e.epoch).devices(e.devices).done();
           },
           [&](const OrderFinished& e) { return outcomeText(e.operation, e.outcome, names); },
-          [&](const OrderOverdue& e) { return say("overdue").op(e.operation).done(); },
+          [&](const OrderOverdue& e) {
+            return say("overdue").op(e.operation).detail(e.detail).done();
+          },
           [&](const TimePassed&) { return say("time-passed").done(); },
           [&](const GroupPaused& e) {
             return say(e.on ? "pause" : "resume").group(e.group).done();

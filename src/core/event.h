@@ -111,6 +111,7 @@ struct OrderFinished {
 };
 struct OrderOverdue {  // past its deadline and still running: not an end
   OperationId operation;
+  std::string detail = {};  // for a person: which call, about which processes
 };
 
 // Time and operators.

@@ -19,7 +19,7 @@ enum class Cause {
   UnknownParticipant,
   DeviceOwned,     // a device of the claim belongs to another group
   NoClaim,         // a claim without devices
-  NotEntered,      // a yield without a slice
+  NotEntered,      // a yield without a slice; said by nodes, which answer it themselves
   AlreadyWaiting,  // this participant waits already
   AlreadyEntered,  // this participant is in the slice already
   Busy,            // a try-acquire, and the turn is not free now
@@ -30,7 +30,7 @@ enum class Cause {
   NoHostMemory,    // the node has no room for what would be saved
   NoDeviceMemory,  // the device lacks room for what would be restored
   NotReleased,     // saved, but the bytes are still seen on the device
-  Stranger,        // memory on the device belongs to a process of no job
+  Stranger,        // reserved: NoDeviceMemory names strangers, with pid and bytes
   NodeSuspect,
   NodeDead,
   JobFaulted,   // the job itself cannot be moved

@@ -40,7 +40,7 @@ void Group::orderFinished(Instant now, const Order& order, OperationId id, const
 }
 
 // "A call overruns its deadline: OVERDUE; never killed in mid-call; awaited in the background"
-void Group::orderOverdue(Instant now, const Order& order, Actions& out) {
+void Group::orderOverdue(Instant now, const Order& order, const std::string& detail, Actions& out) {
   Step s{now, out};
   Job& job = *roster_.job(order.job);
   auto member = job.members.find(order.member);
@@ -54,7 +54,7 @@ void Group::orderOverdue(Instant now, const Order& order, Actions& out) {
   if (locks) ++job.onNode[order.node].overdue;
   if (order.kind == OrderKind::Prepare) ++job.onNode[order.node].overduePrepares;
   if (order.kind == OrderKind::Quiesce) {
-    Outcome late{.code = Outcome::Code::Failed, .cause = Cause::Overdue};
+    Outcome late{.code = Outcome::Code::Failed, .cause = Cause::Overdue, .detail = detail};
     moveFailed(s, job, FaultKind::Quiesce, late);
   }
 }
@@ -270,8 +270,9 @@ void Group::setFault(Step& s, Job& job, FaultKind kind, Cause cause, std::string
   bool worse = kind == FaultKind::Restore || kind == FaultKind::Grant;
   if (job.fault != FaultKind::None && !worse) return;
   job.fault = kind;
-  job.cause = cause == Cause::None ? Cause::DriverError : cause;
-  job.detail = std::move(detail);
+  job.faultCause = job.cause = cause == Cause::None ? Cause::DriverError : cause;
+  job.faultDetail = job.detail = std::move(detail);
+  job.faultSince = s.now;
   changed_ = true;
   Notice said{Notice::Kind::JobFaulted, id_, job.id, {}, job.cause, kind, job.detail};
   s.out.push_back(std::move(said));
@@ -306,6 +307,7 @@ void Group::killOn(Step& s, Job& job, NodeId node, Cause why) {
 
 void Group::breakJob(Step& s, Job& job, const std::string& lost) {
   if (std::exchange(job.broken, true)) return;
+  job.brokenSince = s.now;
   broken_.insert(&job);
   notice(s, Notice::Kind::JobBroken, job, Cause::Broken, lost);
 }

@@ -40,7 +40,7 @@ public:
   void timerFired(Instant now, const Timer& timer, Actions& out);
   void orderFinished(Instant now, const Order& order, OperationId id, const Outcome& outcome,
                      Actions& out);
-  void orderOverdue(Instant now, const Order& order, Actions& out);
+  void orderOverdue(Instant now, const Order& order, const std::string& detail, Actions& out);
   // Something outside the group may free a waiter: a device of it, the grace of a recovery.
   void reconsider() { changed_ = true; }
   // What follows from all that was told since the last call.

@@ -139,6 +139,10 @@ struct Job {
   std::vector<DeviceState*> reserved;  // kept for its rescue
 
   FaultKind fault = FaultKind::None;
+  Cause faultCause =
+      Cause::None;  // as it came; the turns that a faulted job may still have keep it
+  std::string faultDetail;
+  Instant faultSince, brokenSince;
   Cause cause = Cause::None;  // why it waits, cannot be moved, or is faulted
   JobId blocker{};
   std::uint64_t need = 0;

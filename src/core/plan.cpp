@@ -106,6 +106,7 @@ bool Group::planTurn(Step& s, Job& job) {
     case Obstacle::Kind::Wait:
       job.cause = o.cause;
       job.blocker = o.holder;
+      job.detail = o.detail;
       return false;
     case Obstacle::Kind::HoldBack:
       holdBack(s, job, o);
@@ -227,9 +228,9 @@ Group::Obstacle Group::outObstacle(const Job& out, const Job& incoming,
   bool stuck = out.fault == FaultKind::Quiesce || out.fault == FaultKind::Save ||
                out.fault == FaultKind::Grant;
   if (stuck && !incoming.rescue) {
-    return {Obstacle::Kind::Refuse, Cause::Blocked, out.id, out.detail};
+    return {Obstacle::Kind::Refuse, Cause::Blocked, out.id, out.faultDetail};
   }
-  if (stuck) return held(Cause::Blocked, out.detail);
+  if (stuck) return held(Cause::Blocked, out.faultDetail);
   if (out.rescue && !incoming.rescue) return held(out.cause, out.detail);
   if (out.retryAt && now < *out.retryAt) return held(out.cause, out.detail);
   for (const auto& [id, m] : out.members) {

@@ -66,9 +66,16 @@ JobView Group::view(const Job& job) const {
   v.epoch = job.slice ? job.slice->epoch : job.lastEpoch;
   if (job.slice) v.since = job.slice->since;
   if (!job.slice && job.queued) v.since = job.since;
-  v.cause = job.queued || job.fault != FaultKind::None || job.killed ? job.cause : Cause::None;
+  // What it waited for once is no news of a job that has had its turn since.
+  if (job.queued || job.killed) v.cause = job.cause;
+  if (v.cause != Cause::None) v.detail = job.detail;
+  if (v.phase == JobPhase::Broken) v.since = job.brokenSince;
+  if (job.fault != FaultKind::None) {
+    v.cause = job.faultCause;
+    v.detail = job.faultDetail;
+    v.since = job.faultSince;
+  }
   v.fault = job.fault;
-  v.detail = job.detail;
   if (job.queued) addQueue(job, v);
   if (incoming && v.phase == JobPhase::Switching) v.waitsFor.push_back(incoming->id);
   if (!job.queued && !job.waiting.empty() && !job.slice) {

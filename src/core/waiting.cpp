@@ -17,7 +17,7 @@ void Group::on(Step& s, const AcquireRequested& e) {
   p.standReported = true;
   if (job.killed || job.evicted) return refuse(s, p, job.evicted ? Cause::Evicted : job.killedFor);
   if (job.fault == FaultKind::Restore || job.fault == FaultKind::Grant) {
-    return refuse(s, p, Cause::JobFaulted, job.id, job.detail);
+    return refuse(s, p, Cause::JobFaulted, job.id, job.faultDetail);
   }
   reclaim(s, job, true);
   job.gathered |= job.everJoined >= job.options.gang || e.ticket != 0;  // it had a place once

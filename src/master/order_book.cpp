@@ -48,7 +48,22 @@ bool stillRuns(OperationId operation, const Outcome& outcome) {
 void OrderBook::answered(NodeRecord& node, OperationId operation, Outcome outcome) {
   node.link->heard();
   if (!stillRuns(operation, outcome)) return end(node, operation, std::move(outcome));
-  if (outcome.cause == Cause::Overdue) ends_.overdue(operation);
+  if (outcome.cause != Cause::Overdue) return;
+  ranLate(node, operation, outcome.members);
+  ends_.overdue(operation, std::move(outcome.detail));
+}
+
+void OrderBook::ranLate(NodeRecord& node, OperationId operation,
+                        const std::vector<MemberFact>& about) {
+  auto open = open_.find(operation);
+  if (open == open_.end()) return;  // its end has overtaken this
+  const NodeOrder& order = open->second.order;
+  Late late{node.id, jobOf(order), verbOf(order), {}, open->second.givenAt};
+  for (const MemberFact& fact : about) {
+    auto* member = directory_.findMember(node, std::uint64_t(fact.member));
+    if (member != nullptr) late.pids.push_back(member->pid);
+  }
+  late_.insert_or_assign(operation, std::move(late));
 }
 
 void OrderBook::failed(NodeRecord& node, OperationId operation, const kj::Exception& exception) {
@@ -65,7 +80,10 @@ void OrderBook::finishedLate(NodeRecord& node, OperationId operation, Outcome ou
 }
 
 void OrderBook::forget(NodeRecord& node) {
-  for (OperationId operation : node.open) open_.erase(operation);
+  for (OperationId operation : node.open) {
+    open_.erase(operation);
+    late_.erase(operation);
+  }
   node.open.clear();
 }
 
@@ -74,6 +92,7 @@ void OrderBook::end(NodeRecord& node, OperationId operation, Outcome outcome) {
   if (it == open_.end()) return;  // a repeated order: its first end has been told
   Open open = std::move(it->second);
   open_.erase(it);
+  late_.erase(operation);
   node.open.erase(operation);
   auto took = monotonicNow() - open.givenAt;
   ends_.ended(open.order, operation, std::move(outcome), took);

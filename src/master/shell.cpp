@@ -52,12 +52,15 @@ Shell::Shell(kj::Timer& timer, const MasterConfig& config, Directory& directory,
       directory_(directory),
       events_(events),
       meters_(meters),
-      orders_(
-          directory,
-          {.ended = [this](
-                        const NodeOrder& order, OperationId operation, Outcome outcome,
-                        Duration took) { orderEnded(order, operation, std::move(outcome), took); },
-           .overdue = [this](OperationId operation) { feed(OrderOverdue{operation}); }}),
+      orders_(directory, {.ended =
+                              [this](const NodeOrder& order, OperationId operation, Outcome outcome,
+                                     Duration took) {
+                                orderEnded(order, operation, std::move(outcome), took);
+                              },
+                          .overdue =
+                              [this](OperationId operation, std::string detail) {
+                                feed(OrderOverdue{operation, std::move(detail)});
+                              }}),
       cluster_(ClusterConfig{}),
       alarm_(timer, [this] { wakeUp(); }) {}
 
@@ -206,6 +209,9 @@ void Shell::orderEnded(const NodeOrder& order, OperationId operation, Outcome ou
   NodeRecord& node = directory_.node(nodeOf(order));
   meters_.ended(verbOf(order), outcome, took);
   events_.ended(verbOf(order), node.id, jobOf(order), operation, outcome, took);
+  // The node's sentence names processes only; a job may have several nodes.
+  if (outcome.code == Outcome::Code::Failed && !outcome.detail.empty())
+    outcome.detail += ", on node " + node.name;
   if (auto* job = directory_.find(jobOf(order))) adopt(directory_, node, *job, outcome.members);
   if (auto* grant = std::get_if<Grant>(&order); grant != nullptr && outcome.ok()) answer(*grant);
   feedSoon(OrderFinished{operation, std::move(outcome)});

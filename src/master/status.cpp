@@ -58,6 +58,25 @@ std::string brokenDetail(Shell& shell, const JobRecord& job) {
          std::to_string(grace) + " ms";
 }
 
+template <class Is>
+void fillLate(Shell& shell, Is is, auto builder) {
+  std::vector<const OrderBook::Late*> all;
+  for (const auto& [operation, late] : shell.orders().late()) {
+    if (shell.directory().find(late.job) != nullptr && is(late)) all.push_back(&late);
+  }
+  if (all.empty()) return;
+  auto out = builder.initLate(unsigned(all.size()));
+  for (unsigned i = 0; i < out.size(); ++i) {
+    const OrderBook::Late& late = *all[i];
+    out[i].setNode(shell.directory().node(late.node).name);
+    toWire(shell.directory().find(late.job)->name, out[i].initKey());
+    out[i].setCall(std::string(late.call));
+    auto pids = out[i].initPids(unsigned(late.pids.size()));
+    for (unsigned p = 0; p < pids.size(); ++p) pids.set(p, late.pids[p]);
+    out[i].setForUs(microsecondsSince(shell, late.since));
+  }
+}
+
 void fillOwn(Shell& shell, const JobView& view, wire::JobStatus::Builder out) {
   out.setPriority(view.priority);
   out.setParticipants(view.participants);
@@ -73,6 +92,8 @@ void fillOwn(Shell& shell, const JobView& view, wire::JobStatus::Builder out) {
                        : withNames(shell.directory(), view.detail));
   fillClaim(shell, view.claim, out);
   fillMembers(shell, view, out);
+  fillLate(
+      shell, [&](const auto& late) { return late.job == view.job; }, out);
 }
 
 }  // namespace
@@ -118,7 +139,7 @@ std::string_view stateWord(const NodeRecord& node) {
   return node.drained && node.state == NodeState::Up ? "drained" : describe(node.state);
 }
 
-void fillNodes(Shell& shell, StatusResults results) {
+void fillNodes(Shell& shell, const Actor& actor, StatusResults results) {
   const auto& nodes = shell.directory().nodes();
   auto out = results.initNodes(unsigned(nodes.size()));
   for (unsigned i = 0; i < out.size(); ++i) {
@@ -128,6 +149,10 @@ void fillNodes(Shell& shell, StatusResults results) {
     out[i].setAddress(node.address);
     out[i].setJobs(std::uint32_t(node.jobs.size()));
     out[i].setSinceUs(microsecondsSince(shell, node.since));
+    auto isHere = [&](const OrderBook::Late& late) {
+      return late.node == node.id && actor.mayTouch(*shell.directory().find(late.job));
+    };
+    fillLate(shell, isHere, out[i]);
     auto devices = out[i].initDevices(unsigned(node.devices.size()));
     for (unsigned d = 0; d < devices.size(); ++d) {
       devices[d].setIndex(node.devices[d].index);
@@ -146,7 +171,7 @@ void fillStatus(Operators& operators, const Actor& actor, StatusResults results)
   results.setUptimeUs(std::uint64_t(operators.uptime().count()));
   fillGroups(shell, results);
   fillJobs(shell, actor, visibleJobs(shell, actor), results);
-  fillNodes(shell, results);
+  fillNodes(shell, actor, results);
 }
 
 std::string statusJson(Operators& operators) {

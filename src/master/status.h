@@ -13,7 +13,7 @@ using StatusResults = wire::OperatorSession::StatusResults::Builder;
 
 std::vector<JobId> visibleJobs(Shell& shell, const Actor& actor);
 void fillGroups(Shell& shell, StatusResults results);
-void fillNodes(Shell& shell, StatusResults results);
+void fillNodes(Shell& shell, const Actor& actor, StatusResults results);
 // Of somebody else's job a user sees the name, the phase and the place.
 void fillJob(Shell& shell, const Actor& actor, JobId job, wire::JobStatus::Builder out);
 

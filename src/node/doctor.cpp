@@ -116,7 +116,10 @@ std::string examine(const NodeConfig& config, const Health& health, Inventory& i
   out.add("ok", "host memory: " + gib(memAvailable()) + " available, snapshots hold " +
                     gib(health.savedBytes) +
                     (config.hostBudget ? " of " + gib(config.hostBudget) : ""));
-  for (const auto& late : health.overdue) out.add("fail", late, "see tsctl why and tsctl evict");
+  for (const auto& late : health.overdue) {
+    auto cure = late.find("; ");
+    out.add("fail", late.substr(0, cure), late.substr(cure + 2));
+  }
   return out.take();
 }
 

@@ -58,13 +58,32 @@ Outcome Orders::busy(const Order& order) const {
   for (const auto& [serial, running] : running_) {
     if (running.order.job != order.job) continue;
     auto outcome = refusal(
-        Cause::Busy, std::string(running.order.verb) + " " + text(order.job) + " runs since " +
+        Cause::Busy, std::string(running.order.verb) + " of " + text(order.job) +
+                         processesIn(running.order) + " runs since " +
                          std::to_string(micros(parts_.timer.now() - running.since)) +
                          " us, as operation " + std::to_string(number(running.order.operation)));
     outcome.need = number(running.order.operation);
     return outcome;
   }
   return refusal(Cause::Busy, "a call of the backend for " + text(order.job) + " is under way");
+}
+
+// Whom a call of the driver is about now: an order about a whole job hangs in one process of it.
+std::vector<Member*> Orders::inCall(const Order& order) const {
+  std::vector<Member*> out;
+  for (auto* m : parts_.registry.membersOf(order.job)) {
+    bool meant = order.member == MemberId{} || order.member == m->id;
+    if (meant && parts_.mover.isBusy(m->id)) out.push_back(m);
+  }
+  return out;
+}
+
+std::string Orders::processesIn(const Order& order) const {
+  std::string out;
+  for (auto* m : inCall(order)) {
+    out += (out.empty() ? ", in process " : ", ") + std::to_string(m->process.identity.pid);
+  }
+  return out.empty() ? out : out + ",";
 }
 
 kj::Promise<Outcome> Orders::obey(Order order, Run run) {
@@ -224,22 +243,27 @@ void Orders::runsLate(std::uint64_t serial) {
   running.owed = session_;
   parts_.meters.overdue(running.order.verb);
   auto since = micros(parts_.timer.now() - running.since);
+  auto processes = processesIn(running.order);
+  auto answer = refusal(Cause::Overdue, std::string(running.order.verb) + " of " +
+                                            text(running.order.job) + processes + " runs since " +
+                                            std::to_string(since) + " us and goes on");
+  for (auto* m : inCall(running.order)) answer.members.push_back(factOf(*m));
   parts_.log.warning(Line("overdue")
                          .add("order", running.order.verb)
                          .add("job", text(running.order.job))
                          .add("operation", number(running.order.operation))
-                         .add("running_us", since));
-  running.late->fulfill(refusal(Cause::Overdue, std::string(running.order.verb) + " of " +
-                                                    text(running.order.job) + " runs since " +
-                                                    std::to_string(since) + " us and goes on"));
+                         .add("running_us", since)
+                         .add("why", answer.detail));
+  running.late->fulfill(std::move(answer));
 }
 
 std::vector<std::string> Orders::overdue() const {
   std::vector<std::string> out;
   for (const auto& [id, r] : running_) {
     if (!r.overdue) continue;
-    out.push_back(std::string(r.order.verb) + " " + text(r.order.job) + " runs for " +
-                  std::to_string(micros(parts_.timer.now() - r.since) / 1000000) + " s");
+    out.push_back(std::string(r.order.verb) + " of " + text(r.order.job) + processesIn(r.order) +
+                  " runs for " + std::to_string(micros(parts_.timer.now() - r.since) / 1000000) +
+                  " s; tsctl evict --kill " + text(r.order.job) + " ends it");
   }
   return out;
 }

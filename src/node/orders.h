@@ -97,6 +97,8 @@ private:
   Running* find(const Order& order);
   void tellFinished(OperationId operation, const Outcome& outcome);
   Outcome busy(const Order& order) const;
+  std::vector<Member*> inCall(const Order& order) const;
+  std::string processesIn(const Order& order) const;
   Outcome deviceTaken(const GrantOrder& order) const;
   bool isOver(const GrantOrder& order) const;
   kj::Promise<void> clearBeforeKill(JobName job);

@@ -58,6 +58,14 @@ static Json toJson(wire::MemberStatus::Reader member) {
   return json;
 }
 
+static Json toJson(wire::LateCall::Reader late) {
+  return {{"node", text(late.getNode())},
+          {"job", textOf(late.getKey())},
+          {"call", text(late.getCall())},
+          {"pids", numbers(late.getPids())},
+          {"for_s", seconds(late.getForUs())}};
+}
+
 static Json toJson(wire::JobStatus::ClaimPart::Reader part) {
   return {{"node", text(part.getNode())}, {"devices", numbers(part.getDevices())}};
 }
@@ -95,7 +103,8 @@ static Json waitsFor(wire::JobStatus::Reader job) {
 
 static bool hasSince(wire::JobStatus::Reader job) {
   auto phase = text(job.getPhase());
-  return job.getPlace() > 0 || phase == "waiting" || phase == "switching" || phase == "holding";
+  return job.getPlace() > 0 || phase == "waiting" || phase == "switching" || phase == "holding" ||
+         phase == "faulted" || phase == "broken";
 }
 
 std::string textOf(wire::JobKey::Reader key) {
@@ -133,7 +142,8 @@ Json toJson(wire::JobStatus::Reader job) {
           {"waits_for", waitsFor(job)},
           {"detail", text(job.getDetail())},
           {"claim", objects(job.getClaim())},
-          {"members", objects(job.getMembers())}};
+          {"members", objects(job.getMembers())},
+          {"late", objects(job.getLate())}};
 }
 
 Json toJson(wire::NodeStatus::Reader node) {
@@ -142,7 +152,8 @@ Json toJson(wire::NodeStatus::Reader node) {
           {"address", text(node.getAddress())},
           {"since_s", seconds(node.getSinceUs())},
           {"jobs", node.getJobs()},
-          {"devices", objects(node.getDevices())}};
+          {"devices", objects(node.getDevices())},
+          {"late", objects(node.getLate())}};
 }
 
 Json toJson(wire::OperatorSession::StatusResults::Reader status) {

@@ -202,6 +202,17 @@ interface NodeDaemon {
   # the node, for the report to a master that knows nothing.
 }
 
+struct LateCall {
+  # A call past its deadline and still running.
+  node @0 :Text;
+  key @1 :JobKey;
+  call @2 :Text;
+  # The order's verb: quiesce, save, restore, release, grant, prepare, discard, kill.
+  pids @3 :List(Int32);
+  # The processes that it was about when it got late.
+  forUs @4 :UInt64;
+}
+
 struct MemberStatus {
   node @0 :Text;
   fact @1 :MemberFact;
@@ -216,7 +227,7 @@ struct JobStatus {
   entered @5 :UInt32;
   epoch @6 :Epoch;
   sinceUs @7 :UInt64;
-  # For how long it has waited or held.
+  # For how long it has waited, held, been faulted or broken.
   place @8 :UInt32;
   cause @9 :Text;
   fault @10 :Text;
@@ -226,6 +237,7 @@ struct JobStatus {
   members @14 :List(MemberStatus);
   label @15 :Text;
   # What its last acquire gave as the phase of its work.
+  late @16 :List(LateCall);
 
   struct ClaimPart {
     node @0 :Text;
@@ -250,6 +262,8 @@ struct NodeStatus {
   devices @3 :List(DeviceInfo);
   jobs @4 :UInt32;
   sinceUs @5 :UInt64;
+  late @6 :List(LateCall);
+  # Of the jobs that the asker may touch.
 }
 
 struct EventLine {

@@ -40,7 +40,7 @@ inline void sampleJobs(capnp::List<wire::JobStatus>::Builder jobs) {
   before.setGroup("rl");
   before.setName("a");
   sampleMember(jobs[1], wire::Residency::SAVED, 20ull << 30);
-  sampleJob(jobs[2], "c", "faulted", 0);
+  sampleJob(jobs[2], "c", "faulted", 1'500'000);
   jobs[2].setFault("restore");
   jobs[2].setDetail("CUDA_ERROR_UNKNOWN (999)");
 }

@@ -1,11 +1,14 @@
 """Deaths and restarts: a slice outlives every daemon, and a dead holder is followed by the next."""
 import pathlib
+import re
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import report  # noqa: E402
-from cluster import MIB, Cluster  # noqa: E402
+from cluster import MIB, Cluster, Programs  # noqa: E402
+from daemon import PATIENCE  # noqa: E402
 from puppet import Refused  # noqa: E402
 
 BIG = 48 * MIB
@@ -201,6 +204,82 @@ class MasterRestart(unittest.TestCase):
 def queue_all(c, jobs):
     for job in jobs:
         c.queue(job)
+
+
+class Upgrade(unittest.TestCase):
+    """Step by step as docs/operations.md has it, under running jobs."""
+
+    def steps(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/operations.md").read_text()
+        text = page.split("\n## Upgrading under running jobs\n")[1].split("\n## ")[0]
+        return re.findall(r"(tsmasterd --check-config|tsnoded --check-config|systemctl restart \w+|tsctl doctor)", text)
+
+    def all_up(self, c):
+        while {n["state"] for n in c.status()["nodes"]} != {"up"}:
+            pass
+
+    def queue(self, c, complete):
+        """Who waits, in order, as soon as all have come back to their daemons."""
+        while True:
+            queue = next((g["queue"] for g in c.status()["groups"] if g["name"] == "g"), [])
+            if len(queue) == complete:
+                return queue
+
+    def check(self, program, path):
+        done = subprocess.run([program, "--check-config", "--config", path], capture_output=True, text=True,
+                              timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def restart_master(self, c):
+        marks = [node.daemon.mark() for node in c.nodes]
+        self.assertEqual(c.master.stop(), 0)
+        c.start_master()
+        for node, mark in zip(c.nodes, marks):
+            node.daemon.wait_for(r"\bmaster-up\b", mark)
+        self.all_up(c)
+
+    def restart_nodes(self, c):
+        for node in c.nodes:
+            self.assertEqual(node.daemon.stop(), 0)
+            node.start_connected()
+            self.all_up(c)
+
+    def test_FF_D5_the_documented_upgrade_loses_nothing_and_keeps_the_order(self):
+        with Cluster(nodes=2) as c:
+            saved, holder, *waiters = (c.job(job=name) for name in ("saved", "holder", "first", "second", "third"))
+            other = c.job(node=1, job="other")
+            other.acquire()
+            other.take_memory(BIG, 9)
+            saved.acquire()
+            saved.take_memory(BIG, 1)
+            c.queue(holder)
+            saved.ask("yield")
+            holder.hear_grant()
+            holder.take_memory(BIG, 2)
+            for job in (*waiters, saved):
+                c.queue(job)
+            does = {"tsmasterd --check-config": lambda: self.check(Programs.master, c.master_dir / "master.toml"),
+                    "tsnoded --check-config": lambda: self.check(Programs.node, c.nodes[0].dir / "node.toml"),
+                    "systemctl restart tsmasterd": lambda: self.restart_master(c),
+                    "systemctl restart tsnoded": lambda: self.restart_nodes(c),
+                    "tsctl doctor": lambda: self.assertEqual(c.tsctl("doctor").returncode, 0)}
+            steps = self.steps()
+            self.assertEqual(steps, list(does))
+            for step in steps:
+                does[step]()
+                self.assertEqual(self.queue(c, 4), ["first", "second", "third", "saved"])
+                self.assertEqual((holder.ask("check 2"), other.ask("check 9")), ("same", "same"))
+            holding = {j["name"] for j in c.status()["jobs"] if j["phase"] == "holding"}
+            self.assertEqual(holding, {"holder", "other"})
+            now = holder
+            for job in (*waiters, saved):
+                now.ask("yield")
+                job.hear_grant()
+                now = job
+            self.assertEqual(saved.ask("check 1"), "same")
+            saved.ask("yield")
+            holder.acquire()
+            self.assertEqual(holder.ask("check 2"), "same")
 
 
 class Order(unittest.TestCase):

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -166,6 +167,60 @@ class Tsctl(unittest.TestCase):
         self.assertIn("node n1", whats)
         self.assertIn(f"answers at {c.address}", whats)
         self.assertNotIn("1 devices", whats)
+
+    def read_report(self, path):
+        with tarfile.open(path) as tar:
+            return {m.name.split("/")[1]: tar.extractfile(m).read().decode() for m in tar.getmembers()}
+
+    def test_a_report_has_what_a_bug_needs_and_nothing_that_is_secret(self):
+        c = self.cluster(master={"http": "127.0.0.1:0", "operators": ["65534"]}, groups={"g": {"users": ["root", "65534"]}})
+        a, b = c.job(job="patients-7"), c.job(job="x")
+        a.acquire()
+        c.queue(b)
+        gone = c.job(job="merger-with-acme")
+        gone.end()
+        c.master.wait_for(r"\bleave\b.*job=merger")
+        path = c.dir / "report.tar"
+        http = c.master.wait_for(r"\blistening what=http address=(\S+)")[1]
+        config = c.dir / "as-it-listens.toml"
+        config.write_text((c.master_dir / "master.toml").read_text().replace("127.0.0.1:0", http) + "# TOKEN=hunter2\n")
+        words = ["report", "--output", path, "--master-config", config,
+                 "--node-config", c.nodes[0].dir / "node.toml"]
+        self.assertIn(str(path), self.ctl(c, *words).stdout)
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        parts = self.read_report(path)
+        self.assertEqual(list(parts), ["README.txt", "versions.txt", "status.json", "events.txt", "doctor.txt",
+                                       "master.txt", "node.txt", "metrics.txt"])
+        for word in ("hunter2", "TOKEN", "patients", "merger", "acme", "65534", "g/x", "uid=0"):
+            for name, text in parts.items():
+                self.assertNotIn(word, text, name)
+        status = json.loads(parts["status.json"])
+        names = {j["name"]: j for j in status["jobs"]}
+        self.assertEqual(set(names), set(status["groups"][0]["holders"]) | set(status["groups"][0]["queue"]))
+        self.assertEqual({j["uid"] for j in status["jobs"]}, {None})
+        holder = status["groups"][0]["holders"][0]
+        self.assertRegex(parts["events.txt"], rf"grant .*job={holder}\b")
+        self.assertRegex(parts["versions.txt"], r"tsctl \d+\.\d+\.\d+\ntsmasterd \d+\.\d+\.\d+\nLinux")
+        self.assertIn("node n1", parts["doctor.txt"])
+        for line in ("recovery_grace = 300 ms", "[group.g]", "users = 2 users, masked"):
+            self.assertIn(line, parts["master.txt"].splitlines())
+        self.assertIn("timeslice_", parts["metrics.txt"])
+        self.assertIn("backend = none", parts["node.txt"].splitlines())
+        self.assertIn("--output", self.ctl(c, *words, code=1).stderr)  # never over a file
+
+    def test_a_report_is_written_also_when_nothing_answers(self):
+        c = self.cluster()
+        c.master.kill()
+        path = c.dir / "report.tar"
+        wrong = c.dir / "wrong.toml"
+        wrong.write_text('password = "hunter2"\n')
+        self.ctl(c, "report", "--output", path, "--master-config", wrong, "--node-config", c.dir / "none.toml")
+        parts = self.read_report(path)
+        for name in ("status.json", "events.txt", "node.txt", "metrics.txt"):
+            self.assertIn("not there: ", parts[name], name)
+        self.assertIn("1 mistake", parts["master.txt"])
+        self.assertNotIn("hunter2", "".join(parts.values()))
+        self.assertIn("node n1", parts["doctor.txt"])
 
     def test_bash_completes_the_names_of_jobs_groups_and_nodes(self):
         c = self.cluster()

@@ -249,7 +249,9 @@ class Deadlines(unittest.TestCase):
             for rank in a:
                 c.queue(rank)
             b.ask("yield")
-            until(lambda: all(str(rank.pid) in c.tsctl("why", "g/a").stdout for rank in stuck), "both are named")
+            def detail():
+                return next(j["detail"] for j in c.status()["jobs"] if j["name"] == "a")
+            until(lambda: all(str(rank.pid) in detail() for rank in stuck), "both are named")
             turn(node, "", "hang.restore", *stuck)
             for seed, rank in enumerate(a):
                 rank.hear_grant()

@@ -31,6 +31,31 @@ class Pages(unittest.TestCase):
         self.assertEqual(words(r'"(TIMESLICE_[A-Z_]+)"', "src/client", "src/cli", "python/timeslice"),
                          words(r"\| `(TIMESLICE_[A-Z_]+)`", "docs/for-rl-jobs.md"))
 
+    def listed(self, section):
+        """The names in the first column of a section's table in the operator's page."""
+        page = (ROOT / "docs/operations.md").read_text()
+        return set(re.findall(r"(?m)^\| `([\w-]+)` \|", page.split(f"\n## {section}\n")[1].split("\n## ")[0]))
+
+    def spelled(self, signature):
+        """The words that describe.cpp has for an enum."""
+        body = (ROOT / "src/core/describe.cpp").read_text().split(f"const char* text({signature}) {{")[1]
+        return set(re.findall(r'"([a-z-]+)"', body.split("}")[0]))
+
+    def test_every_status_of_the_library_has_cause_and_remedy_and_no_other_is_told(self):
+        self.assertEqual(words(r"(?m)^  (TS_\w+) = \d+", "include/timeslice/timeslice.h"),
+                         self.listed("Errors of the library"))
+
+    def test_every_cause_has_its_remedy_and_no_other_is_told(self):
+        self.assertEqual(self.spelled("Cause c"), self.listed("Causes"))
+
+    def test_every_log_event_has_cause_and_remedy_and_no_other_is_told(self):
+        events = words(r'\bLine\("([a-z-]+)"\)', "src/master", "src/node", "src/log")
+        self.assertEqual(events | self.spelled("Notice::Kind k"), self.listed("Log events"))
+
+    def test_every_kind_of_fault_has_its_way_out(self):
+        page = (ROOT / "docs/operations.md").read_text()
+        self.assertEqual(self.spelled("FaultKind f") - {"none"}, set(re.findall(r"`fault (\w+)`", page)))
+
     def test_the_page_of_faults_is_what_the_tests_say(self):
         made = subprocess.run([ROOT / "tools/list-faults", "--page"], check=True, capture_output=True, text=True)
         self.assertEqual((ROOT / "docs/faults.md").read_text(), made.stdout,
