@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Twelve jobs on four nodes of simulated cards, and faults at random: is anything lost, is anybody let in?
+
+usage: tools/bench chaos [--minutes M] [--seed S] [--json] [--logs DIR] [--plan]
+
+  --minutes M  how long faults strike (default 2)
+  --seed S     of the schedule of faults and of the jobs (default: one of chance, printed)
+  --json       the figures as JSON
+  --logs DIR   leaves the logs of all daemons and the traces of all cards there
+  --plan       prints the schedule and strikes nothing
+
+Each job does its steps, a turn each: device memory becomes another that depends on it. It must end with the digest of
+its undisturbed run, which is made first. An observer reads the traces of the cards and the processes, never a daemon.
+Exit: 0 nothing lost and no violation, 1 something was, 2 usage.
+
+Examples:
+  tools/bench chaos
+  tools/bench chaos --minutes 0.5 --seed 7 --json
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parent.parent
+PROGRAMS = {"TSMASTERD": "src/master/tsmasterd", "TSNODED": "src/node/tsnoded", "TSCTL": "src/cli/tsctl",
+            "E2E_PUPPET": "tests/e2e/e2e_puppet", "SIMGPU_CARD": "src/simgpu/simgpu-card",
+            "SIMGPU_LIBS": "src/simgpu/lib"}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="tools/bench chaos", description=__doc__, add_help=False,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", default=TOP / "build", type=pathlib.Path)
+    parser.add_argument("--minutes", default=2, type=float)
+    parser.add_argument("--seed", default=random.randrange(1_000_000), type=int)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--plan", action="store_true")
+    parser.add_argument("--logs", type=pathlib.Path)
+    parser.add_argument("-h", "--help", action="store_true")
+    return parser.parse_args()
+
+
+def find_tools(build):
+    os.environ.update({name: str(build.resolve() / at) for name, at in PROGRAMS.items()})
+    sys.path[:0] = [str(TOP / "tests/e2e"), str(TOP / "tests/faults")]
+
+
+def make_cluster():
+    from cluster import Cluster, Programs
+    from shapes import CARD
+    group = {"quiesce_deadline": "1 s", "broken_grace": "300 ms", "gang_wait": "10 s"}
+    cluster = Cluster(nodes=0, groups={"g": group, "h": group},
+                      cards=("--cards", "2", "--bytes", str(CARD), "--context_bytes", "65536", "--trace", "all"),
+                      master={"heartbeat": "200 ms", "suspect_after": "600 ms"},
+                      node={"save_deadline": "500 ms", "restore_deadline": "500 ms", "freed_deadline": "200 ms"})
+    cluster.save_deadline, cluster.suspect_after = 0.5, 0.6
+    cluster.card_tool = Programs.card
+    return cluster
+
+
+def start_nodes(cluster, observer):
+    from proxy import Proxy
+    from shapes import NODES
+    proxies = []
+    for i, name in enumerate(NODES):
+        proxies.append(Proxy(cluster.address))
+        node = cluster.add_node(name, master=proxies[-1].address)
+        observer.follow(i, node.cards / "trace")
+        node.start_connected()
+    return proxies
+
+
+def strike_all(schedule, faults, figures, say):
+    """Returns when the last fault is over."""
+    def one(strike):
+        outcome = faults.strike(strike)
+        if outcome is None:
+            figures.struck(strike.kind, False, False)  # its process has just ended, or is in the hands of another
+            return
+        figures.struck(strike.kind, bool(outcome.bit), bool(outcome.in_switch))
+        if outcome.bit:
+            figures.recovers(outcome.touched)
+
+    begin = time.monotonic()
+    threads = []
+    for strike in schedule:
+        time.sleep(max(0, begin + strike.at - time.monotonic()))
+        say(f"{strike.at:8.3f} {strike.kind} {strike.target}")
+        threads.append(threading.Thread(target=one, args=(strike,), daemon=True))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+
+
+def keep_logs(folder, cluster):
+    from daemon import Daemon
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, daemon in enumerate(d for d in cluster._kept if isinstance(d, Daemon)):
+        text = "".join(f"{at:.6f} {line}\n" for at, line in zip(daemon.times, daemon.lines))
+        (folder / f"{i:03}-{daemon.name}.log").write_text(text)
+    for node in cluster.nodes:
+        (folder / f"{node.name}.trace").write_bytes((node.cards / "trace").read_bytes())
+
+
+def run(options, say):
+    from faults import Faults
+    from figures import Figures
+    from jobs import Slot
+    from observer import Observer
+    from plan import KINDS, schedule
+    from shapes import SHAPES
+    observer = Observer(alive)
+    figures = Figures(KINDS)
+    with make_cluster() as cluster:
+        proxies = start_nodes(cluster, observer)
+        slots = [Slot(cluster, observer, figures, shape, i + 1, options.seed) for i, shape in enumerate(SHAPES)]
+        for slot in slots:
+            slot.rehearse()
+        say("the undisturbed runs are done")
+        over = threading.Event()
+        threads = [threading.Thread(target=slot.run, args=(over.is_set,), daemon=True) for slot in slots]
+        for thread in threads:
+            thread.start()
+        strike_all(schedule(options.seed, options.minutes), Faults(cluster, proxies, observer, slots), figures, say)
+        over.set()
+        say("the last faults are over; the jobs end")
+        for thread in threads:
+            thread.join()
+        if options.logs:
+            keep_logs(options.logs, cluster)
+        for proxy in proxies:
+            proxy.close()
+    return figures.summary(observer)
+
+
+def alive(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in "ZX"
+
+
+def show(figures):
+    print(f"violations {figures['violations']}, lost {figures['lost']}, seed {figures['seed']}, "
+          f"{figures['minutes']} min, {figures['steps']} steps")
+    for kind, f in figures["faults"].items():
+        print(f"  {kind:22} {f['injected']:4} struck {f['bit']:4} bit {f['in_switch']:4} in a switch")
+    recovery = figures["recovery_s"]
+    print(f"recovery p50 {recovery['p50']} s, p99 {recovery['p99']} s, worst {recovery['worst']} s")
+    for lost in figures["lost_jobs"]:
+        print(f"lost {lost['job']}: {lost['why']}")
+
+
+def main():
+    options = arguments()
+    if options.help:
+        print(__doc__)
+        return 0
+    find_tools(options.programs)
+    if options.plan:
+        from plan import schedule
+        for strike in schedule(options.seed, options.minutes):
+            print(f"{strike.at:8.3f} {strike.kind} {strike.target} {strike.lasts}")
+        return 0
+    def say(line):
+        print(line, file=sys.stderr, flush=True)
+    say(f"seed {options.seed}")
+    figures = {"seed": options.seed, "minutes": options.minutes, **run(options, say)}
+    print(json.dumps(figures, indent=2)) if options.json else show(figures)
+    return 1 if figures["violations"] or figures["lost"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
