@@ -10,6 +10,7 @@ from observer import LOST_ANSWER
 from shapes import SHAPES, STRANGER
 
 WAIT_FOR_SWITCH = 3  # seconds that a strike waits for a switch on its target
+WAIT_FOR_RANK = 6  # seconds that a strike waits for a process as it needs it
 WAIT_FOR_BITE = 8  # seconds that a knob waits for the call that it spoils
 FAILURE = 709
 
@@ -78,7 +79,7 @@ class Faults:
             mark = master.mark()
             end(self.cluster.nodes[node].daemon)
             self.cluster.nodes[node].start_connected()
-            said = self._master_says(rf"node-(reported|suspected) node=n{node + 1}\b", master, mark)
+            said = self._master_says(rf"\b(reported|suspect) node=n{node + 1}\b", master, mark)
             return Outcome(said, in_switch, shapes_on(self._places(node)))
 
     def _node_stopped(self, node, lasts):
@@ -121,7 +122,7 @@ class Faults:
         master, daemon = self.cluster.master, self.cluster.nodes[node].daemon
         at_master, at_node = master.mark(), daemon.mark()
         strike()
-        bit = bool(master.said(rf"node-suspected node=n{node + 1}\b", at_master) or
+        bit = bool(master.said(rf"\bsuspect node=n{node + 1}\b", at_master) or
                    daemon.said(r"\bmaster-down\b", at_node))
         return Outcome(bit, in_switch, shapes_on(self._places(node)))
 
@@ -177,6 +178,9 @@ class Faults:
     def _save_fails(self, job, rank, _):
         return self._fails("checkpoint", job, rank)
 
+    def _restore_fails(self, job, rank, _):
+        return self._fails("restore", job, rank)
+
     def _fails(self, call, job, rank):
         def bites(one, since):
             return any(c.code == FAILURE for c in self._calls(one, call, since))
@@ -214,15 +218,14 @@ class Faults:
             return Outcome(bit, bit, shapes_on(self._of(one)))
 
     def _late_release(self, job, rank, lasts):
-        node = next(shape for shape in SHAPES if shape.name == job).places[rank].node
-        daemon = self.cluster.nodes[node].daemon
-        mark = daemon.mark()
+        master = self.cluster.master
+        mark = master.mark()
 
         def bites(one, since):
             return any(c.end and c.code == 0 for c in self._calls(one, "checkpoint", since))
         outcome = self._spoil(job, rank, "release_delay", f"{round(lasts * 1000) + 300} ms", bites)
         if outcome and outcome.bit:
-            outcome.bit = self._says(daemon, r"\bnot-released\b", mark, 2)
+            outcome.bit = self._says(master, r"not-released", mark, 2)
         return outcome
 
     def _stranger(self, node, card, lasts):
@@ -260,7 +263,7 @@ class Faults:
             return Outcome(bit, bit, shapes_on(self._of(one)))
 
     def _rank(self, job, rank):
-        return _Busy(self.slots[job].life.ranks[rank])
+        return _Busy(self.slots[job], rank)
 
     def _turn(self, one, knob, value):
         node = self.cluster.nodes[one.place.node]
@@ -314,15 +317,23 @@ class Faults:
 
 
 class _Busy:
-    """A process that has memory on its card and that no other fault has in hand; None if there is none."""
+    """A process that has memory on its card and that no other fault has in hand; None if there is none in time."""
 
-    def __init__(self, rank):
-        self._rank = rank
+    def __init__(self, slot, rank):
+        self._slot, self._index = slot, rank
 
     def __enter__(self):
-        self._mine = self._rank.busy.acquire(blocking=False)
-        return self._rank if self._mine and self._rank.steps and self._rank.lives() else None
+        end = time.monotonic() + WAIT_FOR_RANK
+        while True:
+            rank = self._slot.life.ranks[self._index]
+            if 0 < rank.steps <= rank.life.steps - 3 and rank.lives() and rank.busy.acquire(blocking=False):
+                self._rank = rank
+                return rank
+            if time.monotonic() > end:
+                self._rank = None
+                return None
+            time.sleep(0.01)
 
     def __exit__(self, *_):
-        if self._mine:
+        if self._rank:
             self._rank.busy.release()
