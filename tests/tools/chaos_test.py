@@ -163,12 +163,13 @@ class ThePlan(unittest.TestCase):
 class TheFigures(unittest.TestCase):
     def test_a_recovery_ends_with_the_next_grant_of_a_job_that_was_touched(self):
         figures = Figures(KINDS)
-        figures.recovers({"g1", "g2"})
+        recovery = figures.recovery({"g1", "g2"})
         figures.granted("h1")
-        self.assertEqual(figures.recoveries, [])
+        self.assertIsNone(recovery.took)
         figures.granted("g2")
+        first = recovery.took
         figures.granted("g1")
-        self.assertEqual(len(figures.recoveries), 1)
+        self.assertEqual(recovery.took, first)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import subprocess
 import threading
 import time
 
+from puppet import Refused
+
 from observer import LOST_ANSWER
 from shapes import SHAPES, STRANGER
 
@@ -19,7 +21,7 @@ FAILURE = 709
 class Outcome:
     bit: bool
     in_switch: bool
-    touched: set  # names of shapes
+    recovery: object  # runs since the fault was over
 
 
 def shapes_on(places):
@@ -32,16 +34,21 @@ ALL = {place for shape in SHAPES for place in shape.claim}
 class Faults:
     """The tools of a strike: daemons, wires, cards, jobs, and who may touch which of them at a time."""
 
-    def __init__(self, cluster, proxies, observer, slots):
+    def __init__(self, cluster, proxies, observer, figures, slots):
         self.cluster, self.proxies, self.observer = cluster, proxies, observer
         self.slots = {slot.shape.name: slot for slot in slots}
+        self.figures = figures
         self.master = threading.Lock()
         self.nodes = [threading.Lock() for _ in cluster.nodes]
+        self.strangers = set()  # where one has taken its memory
         self._cards = threading.Lock()
 
     def strike(self, strike):
         method = getattr(self, "_" + strike.kind.replace("-", "_"))
         return method(*strike.target, strike.lasts)
+
+    def stranger_on(self, places):
+        return bool(self.strangers & places)
 
     # Daemons.
 
@@ -56,15 +63,17 @@ class Faults:
             in_switch = self._await_switch(ALL)
             marks = self._marks()
             end()
+            recovery = self._over(ALL)
             self.cluster.start_master()
-            return Outcome(self._some_node_says(r"^master-down\b|\bmaster-up\b", marks), in_switch, shapes_on(ALL))
+            return Outcome(self._some_node_says(r"\bmaster-(down|up)\b", marks), in_switch, recovery)
 
     def _master_stopped(self, lasts):
         with self.master:
             in_switch = self._await_switch(ALL)
             marks = self._marks()
             self._stopped(self.cluster.master.process, lasts + self._suspicion())
-            return Outcome(self._some_node_says(r"\bmaster-down\b", marks, 5), in_switch, shapes_on(ALL))
+            recovery = self._over(ALL)
+            return Outcome(self._some_node_says(r"\bmaster-down\b", marks, 5), in_switch, recovery)
 
     def _node_killed(self, node, _):
         return self._node_ends(node, lambda daemon: daemon.kill())
@@ -78,9 +87,10 @@ class Faults:
             master = self.cluster.master
             mark = master.mark()
             end(self.cluster.nodes[node].daemon)
+            recovery = self._over(self._places(node))
             self.cluster.nodes[node].start_connected()
-            said = self._master_says(rf"\b(reported|suspect) node=n{node + 1}\b", master, mark)
-            return Outcome(said, in_switch, shapes_on(self._places(node)))
+            said = self._says(master, rf"\b(reported|suspect) node=n{node + 1}\b", mark)
+            return Outcome(said, in_switch, recovery)
 
     def _node_stopped(self, node, lasts):
         with self.nodes[node]:
@@ -93,10 +103,11 @@ class Faults:
             marks = self._marks()
             self.cluster.master.kill()
             self.cluster.nodes[node].daemon.kill()
+            recovery = self._over(ALL)
             self.cluster.start_master()
             self.cluster.nodes[node].start_connected()
             marks[node] = (self.cluster.nodes[node].daemon, 0)
-            return Outcome(self._some_node_says(r"\bmaster-up\b", marks), in_switch, shapes_on(ALL))
+            return Outcome(self._some_node_says(r"\bmaster-up\b", marks), in_switch, recovery)
 
     # Wires.
 
@@ -106,8 +117,9 @@ class Faults:
             daemon = self.cluster.nodes[node].daemon
             mark = daemon.mark()
             self.proxies[node].cut()
+            recovery = self._over(self._places(node))
             bit = self._says(daemon, r"\bmaster-(down|up)\b", mark)
-            return Outcome(bit, in_switch, shapes_on(self._places(node)))
+            return Outcome(bit, in_switch, recovery)
 
     def _link_stalled(self, node, lasts):
         def stall():
@@ -122,9 +134,10 @@ class Faults:
         master, daemon = self.cluster.master, self.cluster.nodes[node].daemon
         at_master, at_node = master.mark(), daemon.mark()
         strike()
+        recovery = self._over(self._places(node))
         bit = bool(master.said(rf"\bsuspect node=n{node + 1}\b", at_master) or
                    daemon.said(r"\bmaster-down\b", at_node))
-        return Outcome(bit, in_switch, shapes_on(self._places(node)))
+        return Outcome(bit, in_switch, recovery)
 
     # Processes of jobs.
 
@@ -136,20 +149,25 @@ class Faults:
             daemon = self.cluster.nodes[one.place.node].daemon
             mark = daemon.mark()
             one.life.kill(one, "rank-killed")
+            recovery = self._over(self._of(one))
             bit = self._says(daemon, rf"\bmember-died\b.*pid={one.pid}\b", mark)
-            return Outcome(bit, in_switch, shapes_on(self._of(one)))
+            return Outcome(bit, in_switch, recovery)
 
     def _rank_stopped(self, job, rank, lasts):
         with self._rank(job, rank) as one:
             if one is None:
                 return None
-            begun = self._await_call(one, ("lock", "checkpoint", "restore", "unlock"), since=time.monotonic())
+            begun = self._await_call(one, ("lock", "restore"), since=time.monotonic())  # another follows at once
             since = time.monotonic()
-            self._stopped(one.puppet.process, lasts)
-            until = time.monotonic()
-            calls = self.observer.calls_of(one.place.node, one.pid, since=since)
-            bit = begun and any(c.begin < until and (c.end or until) >= until - 0.001 for c in calls)
-            return Outcome(bit, bit, shapes_on(self._of(one)))
+            one.puppet.process.send_signal(signal.SIGSTOP)
+
+            def waits():
+                return any(c.end is None for c in self.observer.calls_of(one.place.node, one.pid, since=since))
+            bit = begun and self.observer.wait_for(waits, WAIT_FOR_SWITCH)
+            time.sleep(lasts)
+            bit = bit and waits()
+            one.puppet.process.send_signal(signal.SIGCONT)
+            return Outcome(bit, bit, self._over(self._of(one)))
 
     def _rank_crashes_in_lock(self, job, rank, _):
         def bites(one, since):
@@ -186,6 +204,9 @@ class Faults:
             return any(c.code == FAILURE for c in self._calls(one, call, since))
         return self._spoil(job, rank, f"fail.{call}", f"{FAILURE} on 1", bites)
 
+    def _unlock_fails(self, job, rank, _):
+        return self._fails("unlock", job, rank)
+
     def _reply_lost(self, job, rank, lasts):
         call = ("lock", "checkpoint", "restore", "unlock")[int(lasts * 1000) % 4]
 
@@ -212,10 +233,11 @@ class Faults:
             if begun := self._await_call(one, (call,), since):
                 time.sleep(self.cluster.save_deadline + lasts)
             self._turn(one, f"hang.{call}", "")
+            recovery = self._over(self._of(one))
             bit = begun and self.observer.wait_for(
                 lambda: any(c.end and c.end - c.begin > lasts for c in self._calls(one, call, since)), WAIT_FOR_BITE)
             bit = bit or bool(daemon.said(rf"\boverdue\b.*order={order} job=\S*{one.life.name}\b", mark))
-            return Outcome(bit, bit, shapes_on(self._of(one)))
+            return Outcome(bit, bit, recovery)
 
     def _late_release(self, job, rank, lasts):
         master = self.cluster.master
@@ -235,17 +257,18 @@ class Faults:
             one.ask(f"start {card}")
             master = self.cluster.master
             mark, sat = master.mark(), False
-            end = time.monotonic() + WAIT_FOR_SWITCH
+            end = time.monotonic() + WAIT_FOR_BITE
             while not sat and time.monotonic() < end:
                 try:
                     sat = bool(one.ask(f"alloc {STRANGER}"))
-                except Exception:  # the card is full: somebody leaves it in the next switch
+                except Refused:  # the card is full: somebody leaves it in the next switch
                     time.sleep(0.002)
             in_switch = self.observer.is_switching(place)
-            bit = sat and self._master_says(r"cause=(no-device-memory|stranger|not-released|outside)", master, mark,
-                                            2 + lasts)
+            self.strangers |= place if sat else set()
+            bit = sat and self._says(master, r"cause=(no-device-memory|stranger|not-released|outside)", mark, 3 + lasts)
             one.kill()
-            return Outcome(bit, in_switch or bit, shapes_on(place))
+            self.strangers -= place
+            return Outcome(bit, in_switch, self._over(place))
 
     # Tools.
 
@@ -260,7 +283,11 @@ class Faults:
             self._turn(one, knob, value)
             bit = self.observer.wait_for(lambda: bites(one, since) or not one.lives(), WAIT_FOR_BITE) and bites(one, since)
             self._turn(one, knob, "")
-            return Outcome(bit, bit, shapes_on(self._of(one)))
+            return Outcome(bit, bit, self._over(self._of(one)))
+
+    def _over(self, places):
+        """The fault has ended now."""
+        return self.figures.recovery(shapes_on(places))
 
     def _rank(self, job, rank):
         return _Busy(self.slots[job], rank)
@@ -296,7 +323,7 @@ class Faults:
         process.send_signal(signal.SIGCONT)
 
     def _suspicion(self):
-        return self.cluster.suspect_after
+        return self.cluster.suspect_after + 2 * self.cluster.heartbeat
 
     def _marks(self):
         return [(node.daemon, node.daemon.mark()) for node in self.cluster.nodes]
@@ -311,9 +338,6 @@ class Faults:
 
     def _says(self, daemon, pattern, mark, seconds=5):
         return self._some_node_says(pattern, [(daemon, mark)], seconds)
-
-    def _master_says(self, pattern, master, mark, seconds=5):
-        return self._says(master, pattern, mark, seconds)
 
 
 class _Busy:

@@ -1,5 +1,6 @@
 """What the bench counts, and the JSON of it."""
 import collections
+import dataclasses
 import threading
 import time
 
@@ -9,28 +10,37 @@ def rank_of(values, share):
     return round(values[min(len(values) - 1, int(share * len(values)))], 3) if values else None
 
 
+@dataclasses.dataclass(eq=False)
+class Recovery:
+    since: float
+    shapes: set
+    took: float = None
+
+
 class Figures:
     def __init__(self, kinds):
         self._lock = threading.Lock()
         self.faults = {kind: {"injected": 0, "bit": 0, "in_switch": 0} for kind in kinds}
-        self.recoveries = []
+        self._recoveries = []  # (kind, recovery) of those that bit
         self.steps = 0
         self.ends = collections.Counter()
         self.lost, self.ended_by_fault, self.killed = [], [], collections.Counter()
         self.refusals = collections.Counter()
-        self._waits = []  # (since, shapes)
+        self._waiting = []
+        self.broken = []  # strikes that the bench itself failed at
 
     def granted(self, shape):
         with self._lock:
             now = time.monotonic()
-            for wait in [w for w in self._waits if shape in w[1]]:
-                self._waits.remove(wait)
-                self.recoveries.append(now - wait[0])
+            for wait in [w for w in self._waiting if shape in w.shapes]:
+                self._waiting.remove(wait)
+                wait.took = now - wait.since
 
-    def recovers(self, shapes):
+    def recovery(self, shapes):
         """A fault is over now: the next grant of one of these says how long it took."""
         with self._lock:
-            self._waits.append((time.monotonic(), set(shapes)))
+            self._waiting.append(Recovery(time.monotonic(), shapes))
+            return self._waiting[-1]
 
     def refused(self, what, name):
         with self._lock:
@@ -47,12 +57,26 @@ class Figures:
             elif how == "ended_by_fault":
                 self.ended_by_fault.append({"job": life.name, "row": row, "why": why})
 
-    def struck(self, kind, bit, in_switch):
+    def struck(self, strike, outcome):
+        """None: there was nothing to strike at."""
         with self._lock:
-            mine = self.faults[kind]
+            mine = self.faults[strike.kind]
             mine["injected"] += 1
-            mine["bit"] += bit
-            mine["in_switch"] += bit and in_switch
+            if outcome and outcome.bit:
+                mine["bit"] += 1
+                mine["in_switch"] += bool(outcome.in_switch)
+                self._recoveries.append((strike, outcome.recovery))
+
+    def broke(self, strike, error):
+        with self._lock:
+            self.broken.append(f"{strike.kind} {strike.target} at {strike.at}: {type(error).__name__}: {error}")
+
+    def _recovery_figures(self):
+        took = [(recovery.took, strike) for strike, recovery in self._recoveries if recovery.took is not None]
+        times = [seconds for seconds, _ in took]
+        slowest = sorted(took, key=lambda t: -t[0])[:5]
+        return {"p50": rank_of(times, 0.5), "p99": rank_of(times, 0.99), "worst": rank_of(times, 1),
+                "slowest": [f"{seconds:.3f} {s.kind} {s.target} at {s.at}" for seconds, s in slowest]}
 
     def summary(self, observer):
         bit = sum(f["bit"] for f in self.faults.values())
@@ -62,8 +86,7 @@ class Figures:
             "finished": self.ends["finished"], "faults": self.faults,
             "faults_injected": sum(f["injected"] for f in self.faults.values()), "faults_bit": bit,
             "faults_in_switch": sum(f["in_switch"] for f in self.faults.values()),
-            "recovery_s": {"p50": rank_of(self.recoveries, 0.5), "p99": rank_of(self.recoveries, 0.99),
-                           "worst": rank_of(self.recoveries, 1)},
+            "recovery_s": self._recovery_figures(),
             "steps": self.steps, "device_calls_checked": observer.works, "checkpoint_calls": observer.calls,
             "unsure": observer.unsure, "refusals": dict(self.refusals),
-            "lost_jobs": self.lost, "violation_list": observer.violations[:20]}
+            "lost_jobs": self.lost, "broken_strikes": self.broken, "violation_list": observer.violations[:20]}

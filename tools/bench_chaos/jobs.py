@@ -18,6 +18,11 @@ LEFT_ALONE = 5  # seconds that what is left of an ended job is given to end
 PASSING = {"UNAVAILABLE", "MASTER_DOWN", "TIMED_OUT", "BUSY", "NO_DEVICE_MEMORY", "NO_HOST_MEMORY", "NOT_RELEASED",
            "DEADLOCK", "SHUTDOWN", "CANCELLED"}
 
+# What a job's own FAULTED says, and the row of the failure table (docs/design.md) that it is.
+ROWS = {"FAULTED: release of pid": "a node cannot complete a grant",
+        "FAULTED: restore of pid": "restore of I fails for good",
+        "FAULTED: save of pid": "save fails before the commit point, and I cannot be saved"}
+
 
 class Ended(Exception):
     """The life is over before its last step: by the bench, by a fault whose row says so, or for no good reason."""
@@ -89,7 +94,7 @@ class Rank:
 
     def _judge(self, what, no):
         if no.name not in PASSING and not self.life.is_passing(no):
-            row = self.life.row_of(no)
+            row = row_of(no)
             raise Ended("ended_by_fault" if row else "lost", f"{what}: {no}", row)
         time.sleep(0.02)  # as a program does that is told to ask later
 
@@ -102,6 +107,7 @@ class Life:
         self.shape, self.number, self.name, self.steps = shape, number, name, steps
         self.killed = None  # by which fault
         self._lock = threading.Lock()
+        self.stranger_on = lambda places: False
         self._end = None
         self._over = threading.Event()
         self._running = len(shape.places)
@@ -141,6 +147,8 @@ class Life:
             self._ended(end.how, str(end), end.row)
         except queue.Empty:
             self._ended("lost", f"no answer in {PATIENCE} s: " + self.why())
+        except Refused as no:
+            self._ended(*self._refusal(rank, no))
         except Exception as end:  # a process that is gone has no answers
             self._ended("lost", f"{type(end).__name__}: {end}")
         with self._lock:
@@ -154,6 +162,13 @@ class Life:
             if self._end is None:
                 self._end = ("killed", killed, None) if killed else (how, why, row)
 
+    def _refusal(self, rank, no):
+        """A first allocation beside a stranger's: nobody could know what this job was going to need."""
+        places = {(rank.place.node, card) for card in rank.place.cards}
+        if "CUDA 2" in str(no) and rank.steps == 0 and self.stranger_on(places):
+            return "ended_by_fault", str(no), "a device is used outside a slice"
+        return "lost", str(no), None
+
     def why(self):
         return self.cluster.tsctl("why", f"{self.shape.group}/{self.name}").stdout
 
@@ -165,10 +180,12 @@ class Life:
 
     def is_passing(self, no):
         """FAULTED of another job in the way: this one is whole and asks again."""
-        return no.name == "FAULTED" and f"{self.shape.group}/{self.name}" not in str(no)
+        return no.name == "FAULTED" and "in the way: " in str(no)
 
-    def row_of(self, no):
-        return "restore of I fails for good" if no.name == "FAULTED" and "restore" in str(no) else None
+
+def row_of(no):
+    """The row of the failure table by which this refusal ends a job, if there is one."""
+    return next((row for words, row in ROWS.items() if no.name == "FAULTED" and words in str(no)), None)
 
 
 class Slot:
@@ -180,10 +197,13 @@ class Slot:
         self.life = None
         self.lives = 0
         self.expected = None
+        self.faults = None
 
     def new_life(self):
         self.lives += 1
         self.life = Life(*self.made, f"{self.shape.name}-{self.lives}", self.seed)
+        if self.faults:
+            self.life.stranger_on = self.faults.stranger_on
         return self.life
 
     def rehearse(self):

@@ -15,7 +15,7 @@ KINDS = {
     "rank-killed": ("rank", 1), "rank-stopped": ("rank", 1), "rank-crashes-in-lock": ("rank", 1),
     "lock-slow": ("rank", 1), "lock-fails": ("rank", 1), "lock-hangs": ("rank", 1),
     "save-slow": ("rank", 1), "save-fails": ("rank", 1), "save-hangs": ("rank", 1),
-    "restore-slow": ("rank", 1), "restore-hangs": ("rank", 1), "restore-fails": ("rank", 1),
+    "restore-slow": ("rank", 1), "restore-hangs": ("rank", 1), "restore-fails": ("rank", 1), "unlock-fails": ("rank", 1),
     "reply-lost": ("rank", 1), "late-release": ("rank", 1), "stranger": ("card", 1),
 }
 
