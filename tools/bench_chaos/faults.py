@@ -65,7 +65,7 @@ class Faults:
             end()
             recovery = self._over(ALL)
             self.cluster.start_master()
-            return Outcome(self._some_node_says(r"\bmaster-(down|up)\b", marks), in_switch, recovery)
+            return Outcome(self._one_says(r"\bmaster-(down|up)\b", marks), in_switch, recovery)
 
     def _master_stopped(self, lasts):
         with self.master:
@@ -73,7 +73,7 @@ class Faults:
             marks = self._marks()
             self._stopped(self.cluster.master.process, lasts + self._suspicion())
             recovery = self._over(ALL)
-            return Outcome(self._some_node_says(r"\bmaster-down\b", marks, 5), in_switch, recovery)
+            return Outcome(self._one_says(r"\bmaster-down\b", marks, 5), in_switch, recovery)
 
     def _node_killed(self, node, _):
         return self._node_ends(node, lambda daemon: daemon.kill())
@@ -107,7 +107,7 @@ class Faults:
             self.cluster.start_master()
             self.cluster.nodes[node].start_connected()
             marks[node] = (self.cluster.nodes[node].daemon, 0)
-            return Outcome(self._some_node_says(r"\bmaster-up\b", marks), in_switch, recovery)
+            return Outcome(self._one_says(r"\bmaster-up\b", marks), in_switch, recovery)
 
     # Wires.
 
@@ -135,8 +135,11 @@ class Faults:
         at_master, at_node = master.mark(), daemon.mark()
         strike()
         recovery = self._over(self._places(node))
-        bit = bool(master.said(rf"\bsuspect node=n{node + 1}\b", at_master) or
-                   daemon.said(r"\bmaster-down\b", at_node))
+        suspect = rf"\bsuspect node=n{node + 1}\b"
+        logs = [(daemon, at_node), (master, at_master)]
+        if self.cluster.master is not master:  # another fault has struck meanwhile
+            logs.append((self.cluster.master, 0))
+        bit = self._one_says(rf"\bmaster-down\b|{suspect}", logs, 2)
         return Outcome(bit, in_switch, recovery)
 
     # Processes of jobs.
@@ -245,7 +248,7 @@ class Faults:
 
         def bites(one, since):
             return any(c.end and c.code == 0 for c in self._calls(one, "checkpoint", since))
-        outcome = self._spoil(job, rank, "release_delay", f"{round(lasts * 1000) + 300} ms", bites)
+        outcome = self._spoil(job, rank, "release_delay", f"{round(lasts * 1000) + 500} ms", bites)
         if outcome and outcome.bit:
             outcome.bit = self._says(master, r"not-released", mark, 2)
         return outcome
@@ -328,7 +331,7 @@ class Faults:
     def _marks(self):
         return [(node.daemon, node.daemon.mark()) for node in self.cluster.nodes]
 
-    def _some_node_says(self, pattern, marks, seconds=20):
+    def _one_says(self, pattern, marks, seconds=20):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if any(daemon.said(pattern, mark) for daemon, mark in marks):
@@ -337,7 +340,7 @@ class Faults:
         return False
 
     def _says(self, daemon, pattern, mark, seconds=5):
-        return self._some_node_says(pattern, [(daemon, mark)], seconds)
+        return self._one_says(pattern, [(daemon, mark)], seconds)
 
 
 class _Busy:
