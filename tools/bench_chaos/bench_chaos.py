@@ -22,7 +22,7 @@ import json
 import os
 import pathlib
 import random
-import subprocess
+import signal
 import sys
 import threading
 import time
@@ -52,34 +52,6 @@ def find_tools(build):
     sys.path[:0] = [str(TOP / "tests/e2e"), str(TOP / "tests/faults")]
 
 
-def make_cluster():
-    from cluster import Cluster, Programs
-    from shapes import CARD
-    group = {"quiesce_deadline": "1 s", "broken_grace": "300 ms", "gang_wait": "10 s"}
-    cluster = Cluster(nodes=0, groups={"g": group, "h": group},
-                      cards=("--cards", "2", "--bytes", str(CARD), "--context_bytes", "65536", "--trace", "all"),
-                      master={"heartbeat": "200 ms", "suspect_after": "600 ms"},
-                      node={"save_deadline": "500 ms", "restore_deadline": "500 ms", "freed_deadline": "200 ms"})
-    cluster.save_deadline, cluster.suspect_after, cluster.heartbeat = 0.5, 0.6, 0.2
-    cluster.card_tool = Programs.card
-    return cluster
-
-
-def start_nodes(cluster, observer):
-    from proxy import Proxy
-    from shapes import NODES
-    proxies = []
-    for i, name in enumerate(NODES):
-        proxies.append(Proxy(cluster.address))
-        node = cluster.add_node(name, master=proxies[-1].address)
-        for card in range(2):  # what a killed daemon leaves behind: half of the drivers undo a call, half do not
-            subprocess.run([cluster.card_tool, "set", node.cards / str(card), f"strands={'yes' if i % 2 else 'no'}"],
-                           check=True)
-        observer.follow(i, node.cards / "trace")
-        node.start_connected()
-    return proxies
-
-
 def strike_all(schedule, faults, figures, say):
     """Returns when the last fault is over."""
     def one(strike):
@@ -99,16 +71,6 @@ def strike_all(schedule, faults, figures, say):
         thread.join()
 
 
-def keep_logs(folder, cluster):
-    from daemon import Daemon
-    folder.mkdir(parents=True, exist_ok=True)
-    for i, daemon in enumerate(d for d in cluster._kept if isinstance(d, Daemon)):
-        text = "".join(f"{at:.6f} {line}\n" for at, line in zip(daemon.times, daemon.lines))
-        (folder / f"{i:03}-{daemon.name}.log").write_text(text)
-    for node in cluster.nodes:
-        (folder / f"{node.name}.trace").write_bytes((node.cards / "trace").read_bytes())
-
-
 def run(options, say):
     from faults import Faults
     from figures import Figures
@@ -116,6 +78,7 @@ def run(options, say):
     from observer import Observer
     from plan import KINDS, schedule
     from shapes import SHAPES
+    from world import alive, keep_logs, make_cluster, start_nodes
     observer = Observer(alive)
     figures = Figures(KINDS)
     with make_cluster() as cluster:
@@ -143,14 +106,6 @@ def run(options, say):
     return figures.summary(observer)
 
 
-def alive(pid):
-    try:
-        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except (OSError, IndexError):
-        return False
-    return state not in "ZX"
-
-
 def show(figures):
     print(f"violations {figures['violations']}, lost {figures['lost']}, seed {figures['seed']}, "
           f"{figures['minutes']} min, {figures['steps']} steps")
@@ -164,7 +119,15 @@ def show(figures):
         print(f"lost {lost['job']}: {lost['why']}")
 
 
+def end(number, _frame):
+    """As an exception, so that no daemon is left."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
 def main():
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
     options = arguments()
     if options.help:
         print(__doc__)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The judges of tools/bench chaos: a planted violation is found, and a seed is a schedule.
 
-usage: chaos_test.py SOURCE_ROOT
+usage: chaos_judges_test.py SOURCE_ROOT
 """
 import pathlib
 import sys
