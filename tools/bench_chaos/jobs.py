@@ -1,5 +1,4 @@
 """The jobs: lives of so many steps, each step a turn in which device memory becomes another that depends on it."""
-import os
 import queue
 import random
 import threading
@@ -121,9 +120,11 @@ class Life:
 
     def kill(self, rank, why):
         """A process of it dies by the bench, and what becomes of the job counts as killed."""
+        if not rank.lives():
+            return
         self.killed = self.killed or why
         self.observer.forget(rank.place.node, rank.pid)
-        os.kill(rank.pid, 9)
+        rank.puppet.process.kill()
 
     def run(self):
         """Returns how it ended: finished, killed, ended_by_fault or lost; with why and the row."""

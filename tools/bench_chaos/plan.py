@@ -4,7 +4,7 @@ import random
 
 from shapes import NODES, SHAPES
 
-PER_MINUTE = 165  # so that two minutes have 200 that bite
+PER_MINUTE = 180  # so that two minutes have 200 that bite
 
 # Of each kind: what it strikes, and how often it is drawn beside the others.
 KINDS = {
@@ -16,7 +16,7 @@ KINDS = {
     "lock-slow": ("rank", 1), "lock-fails": ("rank", 1), "lock-hangs": ("rank", 1),
     "save-slow": ("rank", 1), "save-fails": ("rank", 1), "save-hangs": ("rank", 1),
     "restore-slow": ("rank", 1), "restore-hangs": ("rank", 1), "restore-fails": ("rank", 1), "unlock-fails": ("rank", 1),
-    "reply-lost": ("rank", 1), "late-release": ("rank", 1), "stranger": ("card", 1),
+    "reply-lost": ("rank", 1), "late-release": ("rank", 2), "stranger": ("card", 2),
 }
 
 
