@@ -116,6 +116,7 @@ Preparation::Parts Node::preparationParts() {
           .mover = mover_,
           .bookings = bookings_,
           .workers = world_.workers,
+          .strayed = [this](MemberId id) { readAgain(id); },
           .root = ""};
 }
 

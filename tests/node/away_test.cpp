@@ -507,3 +507,19 @@ TEST_CASE("FF-A3: a save that a killed daemon had begun is measured by the next"
   auto outcome = w.master.save("a", quiet.members[0].member).wait(w.l.scope);
   CHECK(outcome.cause == Cause::NotReleased);
 }
+
+TEST_CASE("FF-A3: a restore that a killed daemon had begun and that ends later is noticed",
+          "[node]") {
+  World w;
+  auto a = w.node.joined("a", "0", "fake");
+  w.node.cards.use(a->pid(), 0, 1 << 20);
+  auto member = w.master.quiesce("a").wait(w.l.scope).members.at(0).member;
+  REQUIRE(w.master.save("a", member).wait(w.l.scope).ok());
+  w.node.stop();
+  w.node.start();
+  auto residency = [&] { return w.master.members["a"].at(0).residency; };
+  CHECK(residency() == Residency::Saved);
+  w.node.backend.fake.place(a->pid(), TargetState::Locked);
+  CHECK_FALSE(w.master.prepare("a", {}, {member}).wait(w.l.scope).ok());
+  w.l.pumpUntil([&] { return residency() == Residency::Quiet; });
+}
