@@ -98,6 +98,7 @@ private:
   void name(Job&, NodeId);
   void remove(Step&, Participant&, bool died, Cause);
   // `why`: what the driver said, if this is how a call ended.
+  static void inherit(Member& member);
   void learn(Step&, Job&, NodeId, const MemberFact&, const std::string& why = {});
   void tellOutside(Step&, Job&, const Member&);
   void discard(Step&, Job&, const Member&);

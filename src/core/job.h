@@ -44,6 +44,7 @@ struct Member {
   std::vector<DeviceState*> at;     // fact.devices, resolved
   std::optional<OrderKind> moving;  // Save or Restore under way
   bool overdue = false;
+  bool inherited = false;  // an earlier master ordered the move: the node tells when it has ended
   bool dead = false;       // on its device until that is measured clear
   bool condemned = false;  // came back with a node that had been declared dead
   bool early = false;      // a restore before the commit point found no room yet

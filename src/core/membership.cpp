@@ -137,6 +137,7 @@ void Group::learn(Step& s, Job& job, NodeId node, const MemberFact& fact, const 
   bool moved = isNew || m.fact.devices != fact.devices || m.fact.residency == Residency::Absent;
   unindex(job, m);
   m.fact = fact;
+  inherit(m);
   m.node = node;
   Node& where = roster_.nodes[node];
   if (where.returning) where.condemned.insert(job.id);
@@ -153,6 +154,20 @@ void Group::learn(Step& s, Job& job, NodeId node, const MemberFact& fact, const 
              why.empty() ? "the driver calls a member faulted" : why);
   }
   touch(job);
+}
+
+// A node reports a member in mid-move whose order is of an earlier master, or lost: "generations
+// fence new orders, never the end of old ones". Nobody counts on it before it has ended.
+void Group::inherit(Member& m) {
+  bool saving = m.fact.residency == Residency::Saving;
+  bool between = saving || m.fact.residency == Residency::Restoring;
+  if (between && !m.moving) {
+    m.moving = saving ? OrderKind::Save : OrderKind::Restore;
+    m.inherited = m.overdue = true;
+  } else if (!between && m.inherited) {
+    m.moving.reset();
+    m.inherited = m.overdue = false;
+  }
 }
 
 // "a member seen on a device outside it is reported (OUTSIDE)", and "never silently left beside a

@@ -116,6 +116,7 @@ Preparation::Parts Node::preparationParts() {
           .mover = mover_,
           .bookings = bookings_,
           .workers = world_.workers,
+          .strayed = [this](MemberId id) { readAgain(id); },
           .root = ""};
 }
 
@@ -149,6 +150,7 @@ Orders::Parts Node::ordersParts() {
           .callLimit = world_.callLimit,
           .delay = toKj(config_.orderDelay),
           .saveBeforeKill = config_.saveBeforeKill,
+          .tellMember = [this](MemberId id) { tellMember(id); },
           .signal = world_.signal};
 }
 
@@ -313,7 +315,11 @@ void Node::readAgain(MemberId id) {
 
 void Node::memberChanged(Member& member) {
   watchMember(member.id);
-  link_.tell([this, id = member.id](wire::NodeSession::Client& session) -> kj::Promise<void> {
+  tellMember(member.id);
+}
+
+void Node::tellMember(MemberId id) {
+  link_.tell([this, id](wire::NodeSession::Client& session) -> kj::Promise<void> {
     auto* m = registry_.member(id);
     if (!m) return kj::READY_NOW;
     auto call = session.memberSeenRequest();

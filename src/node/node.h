@@ -70,6 +70,7 @@ private:
   void linkLost() override { participants_.linkLost(); }
 
   void taskFailed(kj::Exception&& exception) override;
+  void tellMember(MemberId id);
   void memberSeen(const Member& member, std::string_view because);
   void memberChanged(Member& member);
   void readAgain(MemberId id);

@@ -196,6 +196,7 @@ Outcome Orders::ended(std::uint64_t serial, Outcome outcome) {
   if (r.late) r.late->fulfill(Outcome(outcome));
   // Whoever lost its connection meanwhile repeats the order and is answered from the record.
   if (isOurs && r.owed == session_) tellFinished(id, outcome);
+  if (!isOurs && r.order.moves) tellMembers(r.order.job);
   return outcome;
 }
 
@@ -223,6 +224,13 @@ void Orders::tellFinished(OperationId id, const Outcome& outcome) {
     toWire(outcome, parts_.registry, call.initOutcome());
     return call.send().ignoreResult();
   });
+}
+
+// A master that has heard of them in mid-move, by an order that is not its own, waits for this.
+void Orders::tellMembers(const JobName& job) {
+  for (auto* m : parts_.registry.membersOf(job)) {
+    if (!m->ended) parts_.tellMember(m->id);
+  }
 }
 
 // Nothing is killed in mid-call: past its deadline the order is answered, and awaited in the

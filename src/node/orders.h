@@ -43,6 +43,7 @@ public:
     kj::Duration callLimit = 30 * kj::SECONDS;  // for what moves nothing and still asks the driver
     kj::Duration delay = 0 * kj::SECONDS;       // bench only
     bool saveBeforeKill = true;
+    std::function<void(MemberId)> tellMember = [](MemberId) {};      // the master, where it is now
     std::function<int(int pidfd, int number)> signal = signalPidfd;  // 0 or errno
   };
   explicit Orders(Parts parts) : parts_(std::move(parts)), tasks_(*this) {}
@@ -95,6 +96,7 @@ private:
   kj::Promise<Outcome> watch(std::uint64_t serial);
   void runsLate(std::uint64_t serial);
   Running* find(const Order& order);
+  void tellMembers(const JobName& job);
   void tellFinished(OperationId operation, const Outcome& outcome);
   Outcome busy(const Order& order) const;
   std::vector<Member*> inCall(const Order& order) const;

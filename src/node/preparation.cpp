@@ -50,6 +50,8 @@ kj::Promise<Outcome> Preparation::prepare(JobName waiter, std::vector<MemberId> 
             return refusal(Cause::Stale,
                            "the booking of " + text(waiter) + " was dropped before it was made");
           }
+          // A restore that a killed daemon had ordered ends after the next one has looked.
+          if (findings.strayed != MemberId{}) parts_.strayed(findings.strayed);
           return book(waiter, outgoing, incoming, findings, scan);
         });
   });
@@ -71,7 +73,7 @@ Preparation::Question Preparation::questionFor(const std::vector<MemberId>& outg
     if (!backend || backend->isWeightless()) return;
     if (std::ranges::find(q.backends, backend) == q.backends.end()) q.backends.push_back(backend);
     if (m.residency == Residency::Saved) {
-      q.snapshots.emplace_back(backend, m.process.identity.pid);
+      q.snapshots.push_back({backend, m.process.identity.pid, m.id});
     } else {
       q.charged.emplace_back(m.process.identity.pid, m.job);
     }
@@ -99,11 +101,12 @@ Preparation::Findings Preparation::look(const Question& question) {
     found.cause = Cause::Unsupported;
     return found;
   }
-  for (const auto& [backend, pid] : question.snapshots) {
+  for (const auto& [backend, pid, member] : question.snapshots) {
     auto state = backend->state({pid});
     if (state == TargetState::Saved) continue;
     found.broken = "pid " + std::to_string(pid) + " should be saved and is " + toText(state);
     found.cause = state == TargetState::Gone ? Cause::TargetGone : Cause::DriverError;
+    if (state != TargetState::Gone) found.strayed = member;
     return found;
   }
   return found;

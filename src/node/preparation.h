@@ -2,6 +2,7 @@
 // changes nothing.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ public:
     Mover& mover;
     Bookings& bookings;
     Workers& workers;
+    std::function<void(MemberId)>
+        strayed;       // its state is not where we took it to be: read it again
     std::string root;  // of /proc and /sys, for tests
   };
   explicit Preparation(Parts parts) : parts_(std::move(parts)) {}
@@ -34,10 +37,16 @@ private:
     std::vector<HostLimit> limits;
     std::string broken;  // a snapshot that is not intact, or a backend that cannot
     Cause cause = Cause::None;
+    MemberId strayed{};
+  };
+  struct Snapshot {
+    SnapshotBackend* backend = nullptr;
+    pid_t pid = 0;
+    MemberId member{};
   };
   struct Question {
     std::vector<std::pair<pid_t, JobName>> charged;  // whose cgroups are asked
-    std::vector<std::pair<SnapshotBackend*, pid_t>> snapshots;
+    std::vector<Snapshot> snapshots;
     std::vector<SnapshotBackend*> backends;
     std::string root;
   };

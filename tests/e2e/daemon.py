@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import threading
+import time
 
 # Seconds until a test gives up, with the log in its hands.
 PATIENCE = int(os.environ.get("TIMESLICE_TEST_PATIENCE", "60"))
@@ -26,6 +27,7 @@ class Daemon:
     def __init__(self, name, command, env=None, wrap=()):
         self.name = name
         self.lines = []
+        self.times = []  # of each line, when it was read
         self._heard = threading.Condition()
         self._ended = False
         self.process = subprocess.Popen(
@@ -89,6 +91,7 @@ class Daemon:
     def _read(self):
         for line in self.process.stderr:
             with self._heard:
+                self.times.append(time.monotonic())
                 self.lines.append(line.rstrip("\n"))
                 self._heard.notify_all()
         with self._heard:

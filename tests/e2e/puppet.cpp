@@ -180,12 +180,34 @@ private:
     std::uint64_t seed = 0;
     words >> seed;
     for (const Block& block : blocks_) {
-      std::vector<std::uint64_t> host(block.bytes / 8);
-      driver_.call("cuMemcpyDtoH_v2", static_cast<void*>(host.data()), block.at, block.bytes);
+      std::vector<std::uint64_t> host = read(block);
       for (std::size_t i = 0; i < host.size(); ++i)
         if (host[i] != patternAt(i, seed)) return "differs at word " + std::to_string(i);
     }
     return "same";
+  }
+
+  // One step of a training: every word becomes another that depends on what it was.
+  std::string mutate(Words& words) {
+    std::uint64_t step = 0;
+    words >> step;
+    for (const Block& block : blocks_) {
+      std::vector<std::uint64_t> host = read(block);
+      for (std::size_t i = 0; i < host.size(); ++i) host[i] = host[i] * 31 + patternAt(i, step);
+      driver_.call("cuMemcpyHtoD_v2", block.at, static_cast<const void*>(host.data()), block.bytes);
+    }
+    return "";
+  }
+  std::string digest(Words&) {
+    std::uint64_t sum = 0xcbf29ce484222325u;
+    for (const Block& block : blocks_)
+      for (std::uint64_t word : read(block)) sum = (sum ^ word) * 0x100000001b3u;
+    return std::to_string(sum);
+  }
+  std::vector<std::uint64_t> read(const Block& block) {
+    std::vector<std::uint64_t> host(block.bytes / 8);
+    driver_.call("cuMemcpyDtoH_v2", static_cast<void*>(host.data()), block.at, block.bytes);
+    return host;
   }
 
   ts_client* client() {
@@ -215,6 +237,8 @@ private:
       {"free", [this](Words& w) { return freeAll(w); }},
       {"fill", [this](Words& w) { return fill(w); }},
       {"check", [this](Words& w) { return check(w); }},
+      {"mutate", [this](Words& w) { return mutate(w); }},
+      {"digest", [this](Words& w) { return digest(w); }},
   };
 };
 

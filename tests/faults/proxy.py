@@ -1,4 +1,4 @@
-"""A wire between master and node that can be held in one direction, and cut."""
+"""A wire between master and node that can be held, in one direction or both, and cut."""
 import socket
 import threading
 
@@ -12,19 +12,30 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._passing = threading.Condition()
-        self._held = False
+        self._held = set()  # of the directions: True is what the node says
         self._open = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def hold_answers(self):
         """What the node says from now on does not arrive."""
         with self._passing:
-            self._held = True
+            self._held = {True}
+
+    def hold(self):
+        """Nothing arrives on either side, and nobody is told."""
+        with self._passing:
+            self._held = {True, False}
+
+    def let_go(self):
+        """What was held arrives now, and what follows."""
+        with self._passing:
+            self._held = set()
+            self._passing.notify_all()
 
     def cut(self):
         """Both ends lose the connection, and what was held is lost. Later connections pass again."""
         with self._passing:
-            self._held = False
+            self._held = set()
             ends, self._open = self._open, []
             self._passing.notify_all()
         for end in ends:
@@ -56,7 +67,7 @@ class Proxy:
     def _pump(self, source, sink, answers):
         try:
             while data := source.recv(65536):
-                if answers and not self._may_pass(source):
+                if not self._may_pass(source, answers):
                     break
                 sink.sendall(data)
         except OSError:
@@ -67,8 +78,8 @@ class Proxy:
             except OSError:
                 pass
 
-    def _may_pass(self, source):
+    def _may_pass(self, source, answers):
         """False: the wire was cut while the words were held."""
         with self._passing:
-            self._passing.wait_for(lambda: not self._held)
+            self._passing.wait_for(lambda: answers not in self._held)
             return source in self._open

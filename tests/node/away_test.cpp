@@ -250,6 +250,24 @@ TEST_CASE("heartbeats say what is free on the devices now", "[node]") {
   CHECK(master.free[0] == FakeCards::kTotal);
 }
 
+TEST_CASE("FF-D10: the next master is told when a move of an earlier one has ended", "[node]") {
+  World w;
+  auto a = w.node.joined("a", "0", "fake");
+  w.node.cards.use(a->pid(), 0, 1 << 20);
+  auto quiet = w.master.quiesce("a").wait(w.l.scope);
+  REQUIRE(quiet.members.size() == 1);
+  w.node.backend.fake.hold("save");
+  auto cut = w.master.save("a", quiet.members[0].member);
+  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+  w.masterGone();
+  w.master.generation = {2, 78};
+  w.masterBack();
+  auto residency = [&] { return w.master.members["a"].at(0).residency; };
+  CHECK(residency() == Residency::Saving);
+  w.node.backend.fake.letGo();
+  w.l.pumpUntil([&] { return residency() == Residency::Saved; });
+}
+
 TEST_CASE("a node whose name is taken says so", "[node]") {
   World w;
   w.master.nameIsTaken = true;
@@ -492,4 +510,20 @@ TEST_CASE("FF-A3: a save that a killed daemon had begun is measured by the next"
   w.master.nextOperation = operation;
   auto outcome = w.master.save("a", quiet.members[0].member).wait(w.l.scope);
   CHECK(outcome.cause == Cause::NotReleased);
+}
+
+TEST_CASE("FF-A3: a restore that a killed daemon had begun and that ends later is noticed",
+          "[node]") {
+  World w;
+  auto a = w.node.joined("a", "0", "fake");
+  w.node.cards.use(a->pid(), 0, 1 << 20);
+  auto member = w.master.quiesce("a").wait(w.l.scope).members.at(0).member;
+  REQUIRE(w.master.save("a", member).wait(w.l.scope).ok());
+  w.node.stop();
+  w.node.start();
+  auto residency = [&] { return w.master.members["a"].at(0).residency; };
+  CHECK(residency() == Residency::Saved);
+  w.node.backend.fake.place(a->pid(), TargetState::Locked);
+  CHECK_FALSE(w.master.prepare("a", {}, {member}).wait(w.l.scope).ok());
+  w.l.pumpUntil([&] { return residency() == Residency::Quiet; });
 }
