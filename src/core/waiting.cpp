@@ -44,6 +44,12 @@ void Group::askedAgain(Step& s, Participant& p, const AcquireRequested& e) {
     return;
   }
   if (p.request == e.request) return;  // answered by a grant that is on its way
+  if (reporting && !waits && p.job->slice) {
+    // The grant named it by a number that its node has forgotten: once more, by the new one.
+    p.request = e.request;
+    p.standReported = true;
+    return giveGrant(s, *p.job, p.node, {p.request}, s.now - p.since, {});
+  }
   s.out.push_back(Refuse{e.request, waits ? Cause::AlreadyWaiting : Cause::AlreadyEntered});
 }
 

@@ -165,6 +165,12 @@ bool Story::membership(const Words& w) {
     ProcessId process{std::uint64_t(w.number("process", long(1000 + participants_)))};
     send(ParticipantJoined{p.id, job, nodeOf(where.substr(0, where.find(':'))), process,
                            devicesOf(where)});
+  } else if (w.verb == "rejoin") {
+    const Person& p = person(w.plain.at(0));
+    std::string where = w.plain.at(1);
+    send(ParticipantJoined{p.id, p.job, nodeOf(where.substr(0, where.find(':'))),
+                           ProcessId(w.number("process", long(1000 + std::uint64_t(p.id)))),
+                           devicesOf(where)});
   } else if (w.verb == "member") {
     JobId job = jobOf(w.plain.at(0));
     MemberId id{std::uint64_t(int(job) * 10 + ++members_[job])};

@@ -28,6 +28,7 @@ public:
 //   at 0 node n0 devices=2                           joins and reports; `joins`, `reports` for the parts
 //   at 0 job A group=1 gang=2 priority=3 keep nodes=n0,n1
 //   at 0 join A n0:0,1 process=7                     participant A1, then A2, ...
+//   at 3 rejoin A1 n0:0,1                            in a report
 //   at 0 member A n0:0 resident bytes=10             member 11, then 12, ...; B's are 21, 22, ...
 //   at 5 acquire A1 [try] [ticket=N] | cancel A1 | yield A1 [epoch=1.2] | in-slice A1 epoch=1.2
 //   at 5 ok save n0 A | refuse prepare n1 A cause=no-host-memory | fail save n0 A [lasting] [cause=...]
