@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <kj/debug.h>
 #include <netinet/in.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -14,6 +13,7 @@
 #include <cstring>
 
 #include "master/alarm.h"
+#include "reactor/descriptors.h"
 #include "reactor/fd_stream.h"
 #include "reactor/stale_socket.h"
 #include "wire/link.h"
@@ -50,13 +50,6 @@ std::optional<uid_t> userOf(int fd) {
 std::string sourceOf(const Peer& peer) {
   if (peer.uid) return "uid " + std::to_string(*peer.uid);
   return peer.address.substr(0, peer.address.rfind(':'));
-}
-
-// What strangers from one place may take of the descriptors that this process may open.
-std::size_t affordable(std::size_t wanted) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
-  return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, wanted);
 }
 
 sockaddr_un unixAddress(const std::string& path) {

@@ -7,6 +7,7 @@
 
 #include "node/facts.h"
 #include "node/words.h"
+#include "reactor/descriptors.h"
 
 namespace ts::node {
 namespace {
@@ -183,7 +184,7 @@ Reception::Parts Node::receptionParts() {
 kj::Promise<void> Node::start(kj::AutoCloseFd listener) {
   // The socket is there before we are ready: who connects meanwhile waits in its backlog.
   return adopt().then([this, listener = kj::mv(listener)]() mutable {
-    VisitorLimits limits{.perUser = affordable(config_.connectionsPerUser),
+    VisitorLimits limits{.perUser = std::uint32_t(affordable(config_.connectionsPerUser)),
                          .greeting = config_.helloDeadline.count() * kj::MICROSECONDS};
     server_ = std::make_unique<LocalServer>(world_.port, kj::mv(listener), limits, reception_,
                                             world_.log);

@@ -1,16 +1,11 @@
 #include "node/visitors.h"
 
-#include <sys/resource.h>
-
-#include <algorithm>
 #include <vector>
 
 namespace ts::node {
 namespace {
 
 constexpr std::uint32_t kToldAtOnce = 8;
-// A participant costs two descriptors, and there is always another user.
-constexpr rlim_t kShare = 4;
 
 }  // namespace
 
@@ -72,12 +67,6 @@ kj::Promise<void> Visitors::endOverstayed() {
   watching_ = !greeting_.empty();
   if (!watching_) return kj::READY_NOW;
   return timer_.atTime(greeting_.begin()->second).then([this] { return endOverstayed(); });
-}
-
-std::uint32_t affordable(std::uint32_t wanted) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
-  return std::uint32_t(std::clamp<rlim_t>(limit.rlim_cur / kShare, 1, wanted));
 }
 
 }  // namespace ts::node

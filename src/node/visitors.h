@@ -61,7 +61,4 @@ private:
   kj::Promise<void> watch_ = nullptr;
 };
 
-// What one user may take of the descriptors that this process may open, at most `wanted`.
-std::uint32_t affordable(std::uint32_t wanted);
-
 }  // namespace ts::node

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "reactor/descriptors.h"
 #include "test_node.h"
 
 using namespace ts;
@@ -120,8 +121,8 @@ TEST_CASE("FF-E1: one user gets a quarter of the descriptors at most", "[node]")
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
   rlimit few{64, before.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
-  auto share = node::affordable(1024);
+  auto share = affordable(1024);
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
   CHECK(share == 16);
-  CHECK(node::affordable(4) == 4);
+  CHECK(affordable(4) == 4);
 }
