@@ -78,6 +78,7 @@ class Descriptors(unittest.TestCase):
             if "libasan" in pathlib.Path(f"/proc/{c.nodes[0].daemon.pid}/maps").read_text():
                 self.skipTest("UBSan asks the kernel through a pipe what memory is, and here no descriptor is left")
             old = c.job(job="old")
+            mark = c.nodes[0].daemon.mark()
             crowds = [Crowd(c.nodes[0].socket, 40, 5000 + i) for i in range(5)]
             c.nodes[0].daemon.wait_for(r"\blocal-accept-paused\b")
             old.acquire()
@@ -87,6 +88,8 @@ class Descriptors(unittest.TestCase):
             new = c.job(job="new")
             new.acquire()
             new.ask("yield")
+            # One line for each look at a full table would be thousands.
+            self.assertLess(len(c.nodes[0].daemon.said(r"\blocal-accept-paused\b", mark)), 60)
 
     def come_and_go(self, path, times):
         for i in range(times):
