@@ -28,7 +28,7 @@ struct Clearing::Dead {
 kj::Promise<void> Clearing::clear(MemberId id) {
   const auto& m = *parts_.registry.member(id);
   auto* backend = parts_.mover.backendOf(m.job);
-  auto discarded = parts_.mover.discard(id).ignoreResult();
+  auto discarded = parts_.mover.discard(id).promise().ignoreResult();
   if (!backend || backend->isWeightless()) {
     return discarded.then([this, id] { parts_.cleared(id); });
   }

@@ -42,7 +42,7 @@ public:
   kj::Promise<void> dropBooking(DropBookingContext context) override {
     auto order = read(context.getParams().getOrder(), "drop-booking");
     order.givesBack = true;
-    return obey(context, order, [&o = orders_, job = order.job]() -> kj::Promise<Outcome> {
+    return obey(context, order, [&o = orders_, job = order.job]() -> Soon<Outcome> {
       o.parts_.bookings.drop(job);
       return Outcome{};
     });
@@ -103,7 +103,7 @@ public:
     auto epoch = fromWire(p.getEpoch());
     auto order = read(p.getOrder(), "end-slice");
     order.givesBack = true;
-    return obey(context, order, [&o = orders_, job = order.job, epoch]() -> kj::Promise<Outcome> {
+    return obey(context, order, [&o = orders_, job = order.job, epoch]() -> Soon<Outcome> {
       return o.endSlice(job, epoch);
     });
   }
@@ -179,10 +179,23 @@ private:
   kj::Promise<void> obey(Context context, Order order, Run run) {
     checkCurrent();
     context.releaseParams();
-    return orders_.obey(std::move(order), std::move(run))
-        .then([this, context](const Outcome& outcome) mutable {
-          toWire(outcome, orders_.parts_.registry, context.getResults().initOutcome());
-        });
+    auto outcome = orders_.obey(std::move(order), std::move(run));
+    if (!outcome.isHere()) {
+      return std::move(outcome).promise().then(
+          [this, context](const Outcome& o) mutable { answer(context, o); });
+    }
+    answer(context, outcome.take());
+    return kj::READY_NOW;
+  }
+  template <class Context>
+  void answer(Context& context, const Outcome& outcome) {
+    toWire(outcome, orders_.parts_.registry, context.getResults(room(outcome)).initOutcome());
+  }
+  // A first segment that fits: the default would clear 8 KiB per answer.
+  static capnp::MessageSize room(const Outcome& outcome) {
+    auto words = 32 + outcome.detail.size() / sizeof(capnp::word);
+    for (const auto& fact : outcome.members) words += 8 + fact.devices.size();
+    return {words, 0};
   }
 
   Orders& orders_;

@@ -13,7 +13,10 @@ namespace {
 const std::string kPrefix = "order/";
 
 std::string nameOf(const JobName& job, OperationId operation) {
-  return kPrefix + text(job) + "/" + std::to_string(std::uint64_t(operation));
+  std::string out;
+  out.reserve(64);
+  out.append(kPrefix).append(job.group).append("/").append(job.name).append("/");
+  return out.append(std::to_string(std::uint64_t(operation)));
 }
 
 }  // namespace
@@ -86,8 +89,7 @@ Fence::Decision Fence::admit(const JobName& job, OperationId operation) {
     same->cut = false;  // its intent is in the record
     return decision;
   }
-  std::vector<Records::Change> changes{{nameOf(job, operation), "", false}};
-  records_.keep(changes);  // first: what cannot be written down is not begun
+  records_.put(nameOf(job, operation), "");  // first: what cannot be written down is not begun
   entries.push_back({.operation = operation});
   return decision;
 }
@@ -105,7 +107,9 @@ std::vector<Records::Change> Fence::finishing(const JobName& job, OperationId op
   auto same = std::ranges::find(entries, operation, &Entry::operation);
   if (same == entries.end()) return {};
   same->outcome = outcome;
-  std::vector<Records::Change> changes{{nameOf(job, operation), encode(outcome), false}};
+  std::vector<Records::Change> changes;
+  changes.reserve(2);
+  changes.push_back({nameOf(job, operation), encode(outcome), false});
   drop(job, changes);
   return changes;
 }

@@ -43,10 +43,13 @@ std::string hex(std::uint32_t sum) {
   return out;
 }
 
+bool isPlain(char c) {
+  return c != '\t' && c != '\n' && c != '\0' && c != '%';
+}
+
 void appendEscaped(std::string& out, std::string_view text) {
-  static constexpr std::string_view kSpecial("\t\n\0%", 4);
   for (;;) {
-    auto plain = std::min(text.find_first_of(kSpecial), text.size());
+    auto plain = std::size_t(std::ranges::find_if_not(text, isPlain) - text.begin());
     out += text.substr(0, plain);
     if (plain == text.size()) return;
     switch (text[plain]) {
@@ -67,8 +70,8 @@ void appendEscaped(std::string& out, std::string_view text) {
 }
 
 // A step is a line per change and a last line with the checksum of all steps up to it.
-std::string encode(const std::vector<Records::Change>& changes, std::uint32_t& sum) {
-  std::string out;
+void encode(std::span<const Records::Change> changes, std::string& out, std::uint32_t& sum) {
+  out.clear();
   for (const auto& c : changes) {
     out += c.erase ? '-' : '=';
     appendEscaped(out, c.name);
@@ -79,7 +82,9 @@ std::string encode(const std::vector<Records::Change>& changes, std::uint32_t& s
     out += '\n';
   }
   sum = checksum(out, sum);
-  return out + '.' + hex(sum) + '\n';
+  out += '.';
+  out += hex(sum);
+  out += '\n';
 }
 
 std::vector<std::string_view> lines(std::string_view text) {
@@ -197,12 +202,12 @@ void Records::each(const std::string& prefix, const Use& use) const {
   }
 }
 
-void MemoryRecords::keep(const std::vector<Change>& changes) {
-  for (const auto& c : changes) {
+void MemoryRecords::keep(std::span<Change> changes) {
+  for (auto& c : changes) {
     if (c.erase)
       values_.erase(c.name);
     else
-      values_[c.name] = c.value;
+      values_.insert_or_assign(std::move(c.name), std::move(c.value));
   }
 }
 
@@ -279,22 +284,22 @@ Records::Change Journal::decoded(std::string_view line) const {
   }
 }
 
-void Journal::keep(const std::vector<Change>& changes) {
+void Journal::keep(std::span<Change> changes) {
   auto sum = sum_;
-  auto step = encode(changes, sum);
-  if (step.size() > left()) {
-    compact(step.size());
+  encode(changes, step_, sum);
+  if (step_.size() > left()) {
+    compact(step_.size());
     sum = sum_;
-    step = encode(changes, sum);
+    encode(changes, step_, sum);
   }
-  append(step);
+  append();
   sum_ = sum;
   values_.keep(changes);
 }
 
-void Journal::append(std::string_view step) {
-  std::memcpy(room_.begin() + used_, step.data(), step.size());
-  used_ += step.size();
+void Journal::append() {
+  std::memcpy(room_.begin() + used_, step_.data(), step_.size());
+  used_ += step_.size();
   setEnd(room_.begin(), used_);
 }
 
@@ -308,7 +313,8 @@ void Journal::compact(std::size_t roomFor) {
   std::vector<Change> everything;
   for (const auto& [name, value] : values_.all()) everything.push_back({name, value, false});
   std::uint32_t sum = 0;
-  auto text = everything.empty() ? std::string() : encode(everything, sum);
+  std::string text;
+  if (!everything.empty()) encode(everything, text, sum);
   auto least = sizeof(Header) + text.size() + roomFor;
   makeSpare(least + text.size() + kRoom, least);
   Header header{kMagic, sizeof(Header) + text.size()};

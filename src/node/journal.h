@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,8 @@ public:
     bool erase = false;
   };
   virtual ~Records() noexcept(false) {}
-  virtual void keep(const std::vector<Change>& changes) = 0;
+  // Takes the texts, unless it throws.
+  virtual void keep(std::span<Change> changes) = 0;
   virtual const std::map<std::string, std::string>& all() const = 0;
   virtual std::string place() const = 0;  // for a person
   // Why nothing new should be begun, or nothing: what runs can still be written down to its end.
@@ -34,15 +36,19 @@ public:
   void each(const std::string& prefix, const Use& use) const;
 
   void put(std::string name, std::string value) {
-    keep({{std::move(name), std::move(value), false}});
+    Change one{std::move(name), std::move(value), false};
+    keep({&one, 1});
   }
-  void erase(std::string name) { keep({{std::move(name), "", true}}); }
+  void erase(std::string name) {
+    Change one{std::move(name), "", true};
+    keep({&one, 1});
+  }
 };
 
 // In memory, for tests and for a node that runs alone.
 class MemoryRecords final : public Records {
 public:
-  void keep(const std::vector<Change>& changes) override;
+  void keep(std::span<Change> changes) override;
   const std::map<std::string, std::string>& all() const override { return values_; }
   std::string place() const override { return "records in memory"; }
 
@@ -60,7 +66,7 @@ class Journal final : public Records {
 public:
   explicit Journal(
       std::string directory);  // made if it is not there; throws when it cannot be used
-  void keep(const std::vector<Change>& changes) override;
+  void keep(std::span<Change> changes) override;
   const std::map<std::string, std::string>& all() const override { return values_.all(); }
   std::string place() const override { return "journal " + path(); }
   std::string whyFull() override;
@@ -72,7 +78,7 @@ private:
   void read(std::string_view steps);
   [[noreturn]] void damaged(const std::string& what) const;
   Change decoded(std::string_view line) const;
-  void append(std::string_view step);
+  void append();
   void compact(std::size_t roomFor);
   void makeSpare(std::size_t wanted, std::size_t least);
   void exchange();
@@ -83,6 +89,7 @@ private:
   kj::Array<char> room_, spare_;  // mapped: a header, steps, and what is of no meaning
   std::size_t used_ = 0;
   std::uint32_t sum_ = 0;  // of all steps
+  std::string step_;       // being written: its room is used again
   std::string trouble_;    // why there is less room than there should be
   MemoryRecords values_;
 };

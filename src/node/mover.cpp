@@ -1,7 +1,6 @@
 #include "node/mover.h"
 
 #include <kj/debug.h>
-#include <kj/vector.h>
 
 #include <algorithm>
 
@@ -22,7 +21,7 @@ std::string processText(const Member& m) {
 }
 
 // The first of several that is no success, else the last.
-Outcome worst(kj::Array<Outcome> outcomes) {
+Outcome worst(std::vector<Outcome> outcomes) {
   Outcome out;
   for (auto& o : outcomes) {
     out.bytes += o.bytes;
@@ -87,7 +86,7 @@ void Mover::setResidency(Member& member, Residency residency) {
 }
 
 // One call of the backend for one member. Where the state is afterwards is what the call read.
-kj::Promise<BackendOutcome> Mover::run(MemberId id, Residency during, Call call) {
+Soon<BackendOutcome> Mover::run(MemberId id, Residency during, Call call) {
   auto& m = *parts_.registry.member(id);
   auto* backend = backendOf(m.job);
   KJ_REQUIRE(backend != nullptr, "no such backend", m.job.name.c_str());
@@ -128,7 +127,7 @@ struct Mover::Sweep {
   int round = 0;
 };
 
-kj::Promise<Outcome> Mover::quiesce(JobName job, kj::Duration deadline) {
+Soon<Outcome> Mover::quiesce(JobName job, kj::Duration deadline) {
   auto sweeping = kj::heap<Sweep>();
   sweeping->job = std::move(job);
   sweeping->deadline =
@@ -136,40 +135,46 @@ kj::Promise<Outcome> Mover::quiesce(JobName job, kj::Duration deadline) {
   return sweep(kj::mv(sweeping));
 }
 
-kj::Promise<Outcome> Mover::sweep(kj::Own<Sweep> s) {
-  auto looked = parts_.roll.call(s->job);
-  return looked.then([this, s = kj::mv(s)]() mutable -> kj::Promise<Outcome> {
-    kj::Vector<kj::Promise<Outcome>> calls;
-    for (auto* m : parts_.registry.membersOf(s->job)) {
-      if (m->ended || m->residency != Residency::Resident) continue;
-      auto id = m->id;
-      auto call = [deadline = s->deadline](SnapshotBackend& b, const Target& t) {
-        return b.quiesce(t, deadline);
-      };
-      calls.add(run(id, Residency::Quiescing, call)
-                    .then([did = "quiesce of " + processText(*m), id, &s = *s](BackendOutcome o) {
-                      if (o.ok()) s.locked.push_back(id);
-                      if (o.code == BackendOutcome::Code::TargetGone) return Outcome{};
-                      return outcomeOf(o, did);
-                    }));
-    }
-    bool calm = calls.size() == 0;
-    auto all = kj::joinPromises(calls.releaseAsArray());
-    return all.then(
-        [this, s = kj::mv(s), calm](kj::Array<Outcome> outcomes) mutable -> kj::Promise<Outcome> {
-          auto outcome = worst(kj::mv(outcomes));
-          if (outcome.ok() && calm) return withMembers(s->job, std::move(outcome));
-          if (outcome.ok() && ++s->round >= kMaxRounds) {
-            outcome = failure(Cause::Overdue, "new processes of the job appeared in " +
-                                                  std::to_string(kMaxRounds) + " looks in a row");
-          }
-          if (outcome.ok()) return sweep(kj::mv(s));
-          return sweepBack(s->job, std::move(s->locked), std::move(outcome));
-        });
-  });
+Soon<Outcome> Mover::sweep(kj::Own<Sweep> s) {
+  if (parts_.roll.needsLook(s->job)) {
+    return parts_.roll.look().then(
+        [this, s = kj::mv(s)](const Scan&) mutable { return stopAll(kj::mv(s)).promise(); });
+  }
+  parts_.roll.joined(s->job);
+  return stopAll(kj::mv(s));
 }
 
-kj::Promise<Outcome> Mover::sweepBack(JobName job, std::vector<MemberId> locked, Outcome why) {
+Soon<Outcome> Mover::stopAll(kj::Own<Sweep> s) {
+  std::vector<Soon<Outcome>> calls;
+  for (auto* m : parts_.registry.membersOf(s->job)) {
+    if (m->ended || m->residency != Residency::Resident) continue;
+    auto id = m->id;
+    auto call = [deadline = s->deadline](SnapshotBackend& b, const Target& t) {
+      return b.quiesce(t, deadline);
+    };
+    calls.push_back(
+        run(id, Residency::Quiescing, call)
+            .then([did = "quiesce of " + processText(*m), id, &s = *s](BackendOutcome o) {
+              if (o.ok()) s.locked.push_back(id);
+              if (o.code == BackendOutcome::Code::TargetGone) return Outcome{};
+              return outcomeOf(o, did);
+            }));
+  }
+  bool calm = calls.empty();
+  return all(std::move(calls))
+      .then([this, s = kj::mv(s), calm](std::vector<Outcome> outcomes) mutable -> Soon<Outcome> {
+        auto outcome = worst(std::move(outcomes));
+        if (outcome.ok() && calm) return withMembers(s->job, std::move(outcome));
+        if (outcome.ok() && ++s->round >= kMaxRounds) {
+          outcome = failure(Cause::Overdue, "new processes of the job appeared in " +
+                                                std::to_string(kMaxRounds) + " looks in a row");
+        }
+        if (outcome.ok()) return sweep(kj::mv(s));
+        return sweepBack(s->job, std::move(s->locked), std::move(outcome));
+      });
+}
+
+Soon<Outcome> Mover::sweepBack(JobName job, std::vector<MemberId> locked, Outcome why) {
   return releaseEach(job, std::move(locked)).then([this, job, why](Outcome released) {
     auto out = why;
     if (!released.ok()) out.detail += "; and then: " + released.detail;
@@ -179,7 +184,7 @@ kj::Promise<Outcome> Mover::sweepBack(JobName job, std::vector<MemberId> locked,
 
 // --- release ------------------------------------------------------------------------------------
 
-kj::Promise<Outcome> Mover::release(JobName job) {
+Soon<Outcome> Mover::release(JobName job) {
   std::vector<MemberId> quiet;
   for (auto* m : parts_.registry.membersOf(job)) {
     if (m->ended) continue;
@@ -195,26 +200,24 @@ kj::Promise<Outcome> Mover::release(JobName job) {
   });
 }
 
-kj::Promise<Outcome> Mover::releaseEach(JobName job, std::vector<MemberId> members) {
-  kj::Vector<kj::Promise<Outcome>> calls;
+Soon<Outcome> Mover::releaseEach(JobName job, std::vector<MemberId> members) {
+  std::vector<Soon<Outcome>> calls;
   for (auto id : members) {
     auto* m = memberOf(job, id);
     if (!m) continue;
     auto call = [](SnapshotBackend& b, const Target& t) { return b.release(t); };
-    calls.add(run(id, Residency::Quiet, call)
-                  .then([did = "release of " + processText(*m)](BackendOutcome o) {
-                    if (o.code == BackendOutcome::Code::TargetGone) return Outcome{};
-                    return outcomeOf(o, did);
-                  }));
+    calls.push_back(run(id, Residency::Quiet, call)
+                        .then([did = "release of " + processText(*m)](BackendOutcome o) {
+                          if (o.code == BackendOutcome::Code::TargetGone) return Outcome{};
+                          return outcomeOf(o, did);
+                        }));
   }
-  return kj::joinPromises(calls.releaseAsArray()).then([](kj::Array<Outcome> outcomes) {
-    return worst(kj::mv(outcomes));
-  });
+  return all(std::move(calls)).then(worst);
 }
 
 // --- save ---------------------------------------------------------------------------------------
 
-kj::Promise<Outcome> Mover::save(JobName job, MemberId member) {
+Soon<Outcome> Mover::save(JobName job, MemberId member) {
   auto* m = memberOf(job, member);
   if (!m) return goneOutcome(member);
   if (m->residency == Residency::Absent) return withMember(member, {});
@@ -227,7 +230,7 @@ kj::Promise<Outcome> Mover::save(JobName job, MemberId member) {
   auto call = [](SnapshotBackend& b, const Target& t) { return b.save(t, {}); };
   return run(member, Residency::Saving, call)
       .then([this, job, member,
-             did = "save of " + processText(*m)](BackendOutcome o) -> kj::Promise<Outcome> {
+             did = "save of " + processText(*m)](BackendOutcome o) -> Soon<Outcome> {
         auto outcome = outcomeOf(o, did);
         if (!outcome.ok()) return withMember(member, std::move(outcome));
         return measureSaved(job, member, std::move(outcome));
@@ -235,7 +238,7 @@ kj::Promise<Outcome> Mover::save(JobName job, MemberId member) {
 }
 
 // Success from below is no evidence: the bytes must be seen to be gone.
-kj::Promise<Outcome> Mover::measureSaved(JobName job, MemberId member, Outcome moved) {
+Soon<Outcome> Mover::measureSaved(JobName job, MemberId member, Outcome moved) {
   auto* m = memberOf(job, member);
   if (!m) return goneOutcome(member);
   auto* backend = backendOf(job);
@@ -291,7 +294,7 @@ kj::Promise<std::optional<DeviceBytes>> Mover::pollFreed(Identity process,
 
 // --- restore ------------------------------------------------------------------------------------
 
-kj::Promise<Outcome> Mover::restore(JobName job, MemberId member) {
+Soon<Outcome> Mover::restore(JobName job, MemberId member) {
   auto* m = memberOf(job, member);
   if (!m) return goneOutcome(member);
   if (m->residency == Residency::Quiet || m->residency == Residency::Resident ||
@@ -303,10 +306,10 @@ kj::Promise<Outcome> Mover::restore(JobName job, MemberId member) {
   }
   if (backendOf(job)->isWeightless()) return bringBack(job, member);
   return parts_.roll.look().then(
-      [this, job, member](const Scan& scan) { return restoreInto(job, member, scan); });
+      [this, job, member](const Scan& scan) { return restoreInto(job, member, scan).promise(); });
 }
 
-kj::Promise<Outcome> Mover::restoreInto(JobName job, MemberId member, const Scan& scan) {
+Soon<Outcome> Mover::restoreInto(JobName job, MemberId member, const Scan& scan) {
   auto* m = memberOf(job, member);
   if (!m) return goneOutcome(member);
   auto room = roomFor(m->needed(), processText(*m), parts_.registry, scan);
@@ -314,7 +317,7 @@ kj::Promise<Outcome> Mover::restoreInto(JobName job, MemberId member, const Scan
   return bringBack(job, member);
 }
 
-kj::Promise<Outcome> Mover::bringBack(JobName job, MemberId member) {
+Soon<Outcome> Mover::bringBack(JobName job, MemberId member) {
   auto* m = memberOf(job, member);
   auto call = [](SnapshotBackend& b, const Target& t) { return b.restore(t, {}); };
   return run(member, Residency::Restoring, call)
@@ -334,7 +337,7 @@ kj::Promise<Outcome> Mover::bringBack(JobName job, MemberId member) {
 
 // --- the rest -----------------------------------------------------------------------------------
 
-kj::Promise<Outcome> Mover::discard(MemberId member) {
+Soon<Outcome> Mover::discard(MemberId member) {
   auto* m = parts_.registry.member(member);
   if (!m) return Outcome{};
   auto* backend = backendOf(m->job);

@@ -17,6 +17,7 @@
 #include "node/roll.h"
 #include "node/room.h"
 #include "node/watch.h"
+#include "reactor/soon.h"
 #include "reactor/workers.h"
 
 namespace ts::node {
@@ -41,11 +42,12 @@ public:
   KJ_DISALLOW_COPY(Mover);
 
   // Each is one order's work. `members` of the outcome: all that it was about, as they are then.
-  kj::Promise<Outcome> quiesce(JobName job, kj::Duration deadline);
-  kj::Promise<Outcome> release(JobName job);
-  kj::Promise<Outcome> save(JobName job, MemberId member);
-  kj::Promise<Outcome> restore(JobName job, MemberId member);
-  kj::Promise<Outcome> discard(MemberId member);
+  // Ends at once where the backend has nothing to wait for.
+  Soon<Outcome> quiesce(JobName job, kj::Duration deadline);
+  Soon<Outcome> release(JobName job);
+  Soon<Outcome> save(JobName job, MemberId member);
+  Soon<Outcome> restore(JobName job, MemberId member);
+  Soon<Outcome> discard(MemberId member);
 
   // A call of a backend is under way for one of these.
   bool isBusy(const JobName& job) const;
@@ -65,14 +67,15 @@ private:
   using Call = std::function<BackendOutcome(SnapshotBackend&, const Target&)>;
   struct Sweep;  // one quiesce
 
-  kj::Promise<BackendOutcome> run(MemberId member, Residency during, Call call);
+  Soon<BackendOutcome> run(MemberId member, Residency during, Call call);
   BackendOutcome finish(MemberId member, Residency before, BackendOutcome outcome);
-  kj::Promise<Outcome> sweep(kj::Own<Sweep> sweep);
-  kj::Promise<Outcome> sweepBack(JobName job, std::vector<MemberId> locked, Outcome why);
-  kj::Promise<Outcome> releaseEach(JobName job, std::vector<MemberId> members);
-  kj::Promise<Outcome> measureSaved(JobName job, MemberId member, Outcome moved);
-  kj::Promise<Outcome> restoreInto(JobName job, MemberId member, const Scan& scan);
-  kj::Promise<Outcome> bringBack(JobName job, MemberId member);
+  Soon<Outcome> sweep(kj::Own<Sweep> sweep);
+  Soon<Outcome> stopAll(kj::Own<Sweep> sweep);
+  Soon<Outcome> sweepBack(JobName job, std::vector<MemberId> locked, Outcome why);
+  Soon<Outcome> releaseEach(JobName job, std::vector<MemberId> members);
+  Soon<Outcome> measureSaved(JobName job, MemberId member, Outcome moved);
+  Soon<Outcome> restoreInto(JobName job, MemberId member, const Scan& scan);
+  Soon<Outcome> bringBack(JobName job, MemberId member);
   Outcome checkSaved(const JobName& job, MemberId member, Outcome moved,
                      const std::optional<DeviceBytes>& left);
   kj::Promise<std::optional<DeviceBytes>> pollFreed(Identity process,

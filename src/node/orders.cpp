@@ -34,6 +34,17 @@ Outcome outcomeOf(const kj::Exception& e) {
               : failure(Cause::DriverError, sentenceOf(e));
 }
 
+// What it throws is its outcome.
+Soon<Outcome> tried(const Orders::Run& run) {
+  Soon<Outcome> out = Outcome{};
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] { out = run(); })) return outcomeOf(*e);
+  return out;
+}
+
+Soon<Outcome> later(kj::Timer& timer, kj::Duration delay, Orders::Run run) {
+  return timer.afterDelay(delay).then([run = std::move(run)] { return run().promise(); });
+}
+
 std::uint64_t micros(kj::Duration d) {
   return std::uint64_t(d / kj::MICROSECONDS);
 }
@@ -86,7 +97,7 @@ std::string Orders::processesIn(const Order& order) const {
   return out.empty() ? out : out + ",";
 }
 
-kj::Promise<Outcome> Orders::obey(Order order, Run run) {
+Soon<Outcome> Orders::obey(Order order, Run run) {
   using Kind = Fence::Decision::Kind;
   if (!parts_.registry.job(order.job)) {
     return Outcome{.code = Outcome::Code::Gone,
@@ -116,7 +127,7 @@ kj::Promise<Outcome> Orders::obey(Order order, Run run) {
   if (order.moves && isBusy(order)) {
     KJ_IF_MAYBE (before, grantBefore(order)) {
       return before->then([this, order = std::move(order), run = std::move(run)](auto&&) mutable {
-        return obey(std::move(order), std::move(run));
+        return obey(std::move(order), std::move(run)).promise();
       });
     }
     return busy(order);
@@ -142,7 +153,7 @@ Orders::Running* Orders::find(const Order& order) {
   return it == running_.end() ? nullptr : &it->second;
 }
 
-kj::Promise<Outcome> Orders::start(Order order, Run run) {
+Soon<Outcome> Orders::start(Order order, Run run) {
   KJ_IF_MAYBE (e,
                kj::runCatchingExceptions([&] { parts_.fence.admit(order.job, order.operation); })) {
     if (isGrant(order)) parts_.bookings.drop(order.job);  // as if it had been obeyed: see grant()
@@ -157,11 +168,16 @@ kj::Promise<Outcome> Orders::start(Order order, Run run) {
   running.order = std::move(order);
   running.generation = parts_.registry.generation();
   running.since = parts_.timer.now();
+  auto work = parts_.delay > 0 * kj::SECONDS ? later(parts_.timer, parts_.delay, std::move(run))
+                                             : tried(run);
+  if (work.isHere()) return ended(serial, work.take());
+  return goOn(serial, std::move(work).promise());
+}
+
+kj::Promise<Outcome> Orders::goOn(std::uint64_t serial, kj::Promise<Outcome> work) {
+  auto& running = running_.at(serial);
   bool isWatched = running.order.limit > 0 * kj::SECONDS;
   auto late = isWatched ? watch(serial) : kj::Promise<Outcome>(kj::NEVER_DONE);
-  auto work = parts_.delay > 0 * kj::SECONDS
-                  ? parts_.timer.afterDelay(parts_.delay).then(std::move(run))
-                  : kj::evalNow(run);
   auto done =
       work.catch_([](kj::Exception&& e) { return outcomeOf(e); })
           .then([this, serial](Outcome outcome) { return ended(serial, std::move(outcome)); })
@@ -299,7 +315,7 @@ Outcome Orders::deviceTaken(const GrantOrder& order) const {
   return {};
 }
 
-kj::Promise<Outcome> Orders::grant(const GrantOrder& order) {
+Soon<Outcome> Orders::grant(const GrantOrder& order) {
   parts_.bookings.drop(order.job);  // whatever becomes of it: the master counts on that
   auto taken = deviceTaken(order);
   if (!taken.ok()) return taken;
@@ -331,7 +347,7 @@ Outcome Orders::endSlice(const JobName& job, const Epoch& epoch) {
 
 // --- kill ---------------------------------------------------------------------------------------
 
-kj::Promise<Outcome> Orders::kill(JobName job, std::string why) {
+Soon<Outcome> Orders::kill(JobName job, std::string why) {
   // A job in the middle of a call that hangs is ended all the same.
   bool clear = parts_.saveBeforeKill && !parts_.mover.isBusy(job);
   auto before = clear ? clearBeforeKill(job) : kj::Promise<void>(kj::READY_NOW);
@@ -353,8 +369,8 @@ kj::Promise<void> Orders::clearBeforeKill(JobName job) {
 }
 
 // The work goes on beyond the limit, and is no longer waited for.
-kj::Promise<void> Orders::atMost(kj::Duration limit, kj::Promise<Outcome> work) {
-  auto done = work.ignoreResult().fork();
+kj::Promise<void> Orders::atMost(kj::Duration limit, Soon<Outcome> work) {
+  auto done = std::move(work).promise().ignoreResult().fork();
   tasks_.add(done.addBranch());
   return done.addBranch().exclusiveJoin(parts_.timer.afterDelay(limit));
 }

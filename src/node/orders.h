@@ -51,7 +51,7 @@ public:
   // The master's end of a session that begins. Orders over an earlier one are void.
   wire::NodeDaemon::Client newDaemon();
   void sessionBegan(const Generation& generation);
-  using Run = std::function<kj::Promise<Outcome>()>;
+  using Run = std::function<Soon<Outcome>()>;
   struct Order {
     OperationId operation{};
     JobName job;
@@ -63,11 +63,11 @@ public:
     // end for granted.
     bool givesBack = false;
   };
-  kj::Promise<Outcome> obey(Order order, Run run);
+  Soon<Outcome> obey(Order order, Run run);
 
-  kj::Promise<Outcome> grant(const GrantOrder& order);
+  Soon<Outcome> grant(const GrantOrder& order);
   Outcome endSlice(const JobName& job, const Epoch& epoch);
-  kj::Promise<Outcome> kill(JobName job, std::string why);
+  Soon<Outcome> kill(JobName job, std::string why);
 
   const Parts& parts() const { return parts_; }
   bool isCurrent(std::uint64_t session) const { return session == session_; }
@@ -90,7 +90,8 @@ private:
   void taskFailed(kj::Exception&& exception) override;
   bool isBusy(const Order& order) const;
   kj::Maybe<kj::Promise<Outcome>> grantBefore(const Order& order);
-  kj::Promise<Outcome> start(Order order, Run run);
+  Soon<Outcome> start(Order order, Run run);
+  kj::Promise<Outcome> goOn(std::uint64_t serial, kj::Promise<Outcome> work);
   Outcome ended(std::uint64_t serial, Outcome outcome);
   void record(const Order& order, const Outcome& outcome);
   kj::Promise<Outcome> watch(std::uint64_t serial);
@@ -104,7 +105,7 @@ private:
   Outcome deviceTaken(const GrantOrder& order) const;
   bool isOver(const GrantOrder& order) const;
   kj::Promise<void> clearBeforeKill(JobName job);
-  kj::Promise<void> atMost(kj::Duration limit, kj::Promise<Outcome> work);
+  kj::Promise<void> atMost(kj::Duration limit, Soon<Outcome> work);
   Outcome signalAll(const JobName& job, const std::string& why);
   int signal(const Identity& target);
 

@@ -32,8 +32,8 @@ std::string lacks(const Bookings::Verdict& v, Registry& registry, const Scan& sc
 
 }  // namespace
 
-kj::Promise<Outcome> Preparation::prepare(JobName waiter, std::vector<MemberId> outgoing,
-                                          std::vector<MemberId> incoming) {
+Soon<Outcome> Preparation::prepare(JobName waiter, std::vector<MemberId> outgoing,
+                                   std::vector<MemberId> incoming) {
   // Asked before anything has moved: what has begun can be written down to its end.
   if (auto full = parts_.registry.whyFull(); !full.empty()) return refusal(Cause::NoRecord, full);
   auto ask = parts_.bookings.ask(waiter);

@@ -24,8 +24,8 @@ public:
   };
   explicit Preparation(Parts parts) : parts_(std::move(parts)) {}
 
-  kj::Promise<Outcome> prepare(JobName waiter, std::vector<MemberId> outgoing,
-                               std::vector<MemberId> incoming);
+  Soon<Outcome> prepare(JobName waiter, std::vector<MemberId> outgoing,
+                        std::vector<MemberId> incoming);
 
   // Nothing has to be asked, nothing can take long.
   bool isWeightless(const std::vector<MemberId>& outgoing, const std::vector<MemberId>& incoming) {

@@ -1,8 +1,10 @@
 #include "node/record_text.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <concepts>
 #include <limits>
-#include <sstream>
 #include <stdexcept>
 
 namespace ts::node {
@@ -13,38 +15,51 @@ namespace {
 }
 
 // Fields separated by blanks. No name holds one; "-" stands for an empty text.
+class Writer {
+public:
+  Writer() { out_.reserve(96); }
+  Writer& put(std::string_view text) {
+    if (!out_.empty()) out_ += ' ';
+    out_ += text.empty() ? "-" : text;
+    return *this;
+  }
+  template <std::integral T>
+  Writer& put(T value) {
+    std::array<char, std::numeric_limits<T>::digits10 + 2> digits;
+    auto end = std::to_chars(digits.begin(), digits.end(), value).ptr;
+    return put(std::string_view(digits.begin(), end));
+  }
+  Writer& put(bool value) { return put(unsigned(value)); }
+  Writer& put(const JobName& job) { return put(job.group).put(job.name); }
+  Writer& put(const Epoch& epoch) { return put(epoch.generation).put(epoch.counter); }
+  Writer& put(const std::optional<Epoch>& epoch) { return put(epoch.value_or(Epoch{})); }
+  Writer& put(const Identity& who) { return put(who.pid).put(who.startTime); }
+  Writer& put(const Process& p) { return put(p.identity); }
+  Writer& put(const std::vector<std::uint32_t>& devices) {
+    put(devices.size());
+    for (auto d : devices) put(d);
+    return *this;
+  }
+  Writer& put(const DeviceBytes& bytes) {
+    put(bytes.size());
+    for (const auto& [device, n] : bytes) put(device).put(n);
+    return *this;
+  }
+  std::string out() { return std::move(out_); }
+
+private:
+  std::string out_;
+};
+
 class Fields {
 public:
-  Fields() = default;
-  explicit Fields(const std::string& text) : in_(text) {}
-
-  Fields& put(const std::string& text) {
-    out_ += (out_.empty() ? "" : " ") + (text.empty() ? std::string("-") : text);
-    return *this;
-  }
-  Fields& put(std::uint64_t value) { return put(std::to_string(value)); }
-  Fields& put(const JobName& job) { return put(job.group).put(job.name); }
-  Fields& put(const Epoch& epoch) {
-    return put(std::uint64_t(epoch.generation)).put(epoch.counter);
-  }
-  Fields& put(const std::optional<Epoch>& epoch) { return put(epoch.value_or(Epoch{})); }
-  Fields& put(const Identity& who) { return put(std::uint64_t(who.pid)).put(who.startTime); }
-  Fields& put(const Process& p) { return put(p.identity); }
-  Fields& put(const std::vector<std::uint32_t>& devices) {
-    put(std::uint64_t(devices.size()));
-    for (auto d : devices) put(std::uint64_t(d));
-    return *this;
-  }
-  Fields& put(const DeviceBytes& bytes) {
-    put(std::uint64_t(bytes.size()));
-    for (const auto& [device, n] : bytes) put(std::uint64_t(device)).put(n);
-    return *this;
-  }
+  explicit Fields(std::string_view text) : rest_(text) {}
 
   std::string text() {
-    std::string word;
-    if (!(in_ >> word)) throw std::invalid_argument("it ends too early");
-    return word == "-" ? "" : word;
+    if (rest_.empty()) throw std::invalid_argument("it ends too early");
+    auto word = rest_.substr(0, rest_.find(' '));
+    rest_.remove_prefix(std::min(word.size() + 1, rest_.size()));
+    return word == "-" ? "" : std::string(word);
   }
   std::uint64_t number() { return decodeNumber(text()); }
   std::uint64_t numberUpTo(std::uint64_t most) {
@@ -65,8 +80,7 @@ public:
   }
   // Nothing may follow.
   void end() {
-    std::string word;
-    if (in_ >> word) throw std::invalid_argument("it goes on behind its end");
+    if (!rest_.empty()) throw std::invalid_argument("it goes on behind its end");
   }
   JobName job() {
     auto group = text();
@@ -93,7 +107,7 @@ public:
   }
   std::set<std::string> words() {
     std::set<std::string> out;
-    for (std::string word; in_ >> word;) out.insert(word);
+    while (!rest_.empty()) out.insert(text());
     return out;
   }
   DeviceBytes bytes() {
@@ -104,22 +118,20 @@ public:
     }
     return out;
   }
-  std::string out() { return std::move(out_); }
 
 private:
-  std::istringstream in_;
-  std::string out_;
+  std::string_view rest_;
 };
 
 }  // namespace
 
 std::string encode(const JobSpec& s) {
-  return Fields()
+  return Writer()
       .put(s.key)
-      .put(std::uint64_t(s.uid))
-      .put(std::uint64_t(s.gang))
-      .put(std::to_string(s.priority))
-      .put(std::uint64_t(s.keepBroken))
+      .put(s.uid)
+      .put(s.gang)
+      .put(s.priority)
+      .put(s.keepBroken)
       .put(s.backend)
       .out();
 }
@@ -138,17 +150,17 @@ JobSpec decodeSpec(const std::string& text) {
 }
 
 std::string encode(const Participant& p) {
-  return Fields()
+  return Writer()
       .put(std::uint64_t(p.id))
       .put(p.job)
       .put(p.process)
       .put(p.devices)
-      .put(std::uint64_t(p.joined))
+      .put(p.joined)
       .put(p.entered)
       .put(p.yielded)
       .put(p.untold)
-      .put(std::uint64_t(p.departed))
-      .put(std::uint64_t(p.died))
+      .put(p.departed)
+      .put(p.died)
       .out();
 }
 
@@ -170,11 +182,7 @@ Participant decodeParticipant(const std::string& text) {
 }
 
 std::string encode(const Wait& w) {
-  return Fields()
-      .put(std::uint64_t(w.request))
-      .put(std::uint64_t(w.ticketGeneration))
-      .put(w.ticketNumber)
-      .out();
+  return Writer().put(std::uint64_t(w.request)).put(w.ticketGeneration).put(w.ticketNumber).out();
 }
 
 Wait decodeWait(const std::string& text) {
@@ -188,14 +196,14 @@ Wait decodeWait(const std::string& text) {
 }
 
 std::string encode(const Member& m) {
-  return Fields()
+  return Writer()
       .put(std::uint64_t(m.id))
       .put(m.job)
       .put(m.process)
-      .put(std::uint64_t(m.residency))
+      .put(unsigned(m.residency))
       .put(m.bytes)
       .put(m.residue)
-      .put(std::uint64_t(m.ended))
+      .put(m.ended)
       .out();
 }
 
@@ -214,7 +222,7 @@ Member decodeMember(const std::string& text) {
 }
 
 std::string encode(const Grant& g) {
-  return Fields().put(g.epoch).put(g.devices).out();
+  return Writer().put(g.epoch).put(g.devices).out();
 }
 
 Grant decodeGrant(const std::string& text) {
@@ -227,7 +235,7 @@ Grant decodeGrant(const std::string& text) {
 }
 
 std::string encode(const Identity& process, const DeviceBytes& bytes) {
-  return Fields().put(process).put(bytes).out();
+  return Writer().put(process).put(bytes).out();
 }
 
 std::pair<Identity, DeviceBytes> decodeByHand(const std::string& text) {
@@ -245,7 +253,7 @@ std::uint64_t decodeNumber(std::string_view text) {
   return value;
 }
 std::string encode(const std::set<std::string>& nodes) {
-  Fields out;
+  Writer out;
   for (const auto& node : nodes) out.put(node);
   return out.out();
 }

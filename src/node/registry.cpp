@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "node/record_text.h"
@@ -177,7 +178,9 @@ void Registry::erase(ParticipantId id) {
   auto it = byParticipant_.find(p.process.identity);
   if (it != byParticipant_.end() && it->second == id) byParticipant_.erase(it);
   participants_.erase(id);
-  records_.keep({{participantRecord(id), "", true}, {waitRecord(id), "", true}});
+  std::array<Records::Change, 2> changes{
+      {{participantRecord(id), "", true}, {waitRecord(id), "", true}}};
+  records_.keep(changes);
 }
 
 Member* Registry::member(MemberId id) {

@@ -100,7 +100,7 @@ void Participants::tellAcquire(ParticipantId id, RequestId request) {
     auto* p = registry_.participant(id);
     if (!p || !p->wait || p->wait->request != request) return kj::READY_NOW;
     seats_[id].told = true;
-    auto call = session.acquireRequest();
+    auto call = session.acquireRequest(capnp::MessageSize{24, 0});
     call.setRequest(std::uint64_t(request));
     call.setParticipant(std::uint64_t(id));
     call.setTryOnly(p->wait->tryOnly);
@@ -168,7 +168,7 @@ void Participants::endWait(Participant& p, bool withdraw) {
   seat.timer = nullptr;
   if (!withdraw || !seat.told) return;
   parts_.link.tell([request](wire::NodeSession::Client& session) {
-    auto call = session.cancelRequest();
+    auto call = session.cancelRequest(capnp::MessageSize{16, 0});
     call.setRequest(std::uint64_t(request));
     return call.send().ignoreResult();
   });
@@ -270,7 +270,7 @@ void Participants::tellYield(ParticipantId id) {
   auto* p = registry_.participant(id);
   if (!p || !p->untold) return;
   parts_.link.tell([this, id, epoch = *p->untold](wire::NodeSession::Client& session) {
-    auto call = session.yieldRequest();
+    auto call = session.yieldRequest(capnp::MessageSize{16, 0});
     call.setParticipant(std::uint64_t(id));
     toWire(epoch, call.initEpoch());
     return call.send().then([this, id, epoch](auto&& response) {

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <csignal>
@@ -76,7 +77,9 @@ TEST_CASE("a step that was cut short counts for nothing", "[node]") {
     Journal j(dir.path());
     j.put("first", "1");
     first = contentOf(dir);
-    j.keep({{"second", "2", false}, {"third", "3", false}, {"first", "", true}});
+    std::array<Records::Change, 3> step{
+        {{"second", "2", false}, {"third", "3", false}, {"first", "", true}}};
+    j.keep(step);
     whole = contentOf(dir);
   }
   // Killed before it had said that there is more.

@@ -80,7 +80,7 @@ std::optional<std::vector<GpuProcess>> FakeCards::processes(std::uint32_t gpu) {
 class TestNode::Disk final : public node::Records {
 public:
   explicit Disk(TestNode& node) : node_(node), journal_(node.config.stateDir) {}
-  void keep(const std::vector<Change>& changes) override {
+  void keep(std::span<Change> changes) override {
     if (node_.room == Room::None)
       kj::throwFatalException(sentence("no room for 1 bytes in /full: make room there",
                                        kj::Exception::Type::OVERLOADED));

@@ -59,20 +59,17 @@ public:
   }
 
 private:
+  // One after the other, as the floor does: all of them are needed.
   template <class F>
   void finishAll(F finish, const char* call) {
-    std::vector<pollfd> waiting;
-    for (ts_client* c : clients_) waiting.push_back({ts_fd(c), POLLIN, 0});
-    for (std::size_t left = clients_.size(); left > 0;) {
-      ::poll(waiting.data(), waiting.size(), -1);
-      for (std::size_t i = 0; i < waiting.size(); ++i) {
-        if (waiting[i].fd < 0 || waiting[i].revents == 0) continue;
-        const ts_status status = finish(clients_[i]);
-        if (status == TS_ERR_BUSY) continue;
-        check(status, call);
-        waiting[i].fd = -1;
-        --left;
-      }
+    for (ts_client* c : clients_) {
+      pollfd waiting{ts_fd(c), POLLIN, 0};
+      ts_status status;
+      do {
+        ::poll(&waiting, 1, -1);
+        status = finish(c);
+      } while (status == TS_ERR_BUSY);
+      check(status, call);
     }
   }
 

@@ -18,4 +18,8 @@ Spread spreadOf(std::vector<double> values) {
   return {values[values.size() / 2], values[values.size() * 99 / 100], values.front()};
 }
 
+void append(std::vector<double>& all, const std::vector<double>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
 }  // namespace ts::bench

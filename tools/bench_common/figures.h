@@ -12,5 +12,6 @@ struct Spread {
   double median = 0, p99 = 0, least = 0;
 };
 Spread spreadOf(std::vector<double> values);
+void append(std::vector<double>& all, const std::vector<double>& more);
 
 }  // namespace ts::bench

@@ -17,10 +17,6 @@ namespace {
 constexpr int kBatches = 50;  // ours and the floor take turns, so that a busy machine hits both
 constexpr int kProbe = 20;
 
-void append(std::vector<double>& all, const std::vector<double>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-}
-
 struct Result {
   Spread ours, floor;
   std::map<std::string, int> orders;
