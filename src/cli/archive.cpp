@@ -1,61 +1,52 @@
 #include "cli/archive.h"
 
-#include <array>
-#include <cstdio>
+#include <archive.h>
+#include <archive_entry.h>
+
 #include <ctime>
-#include <numeric>
+#include <stdexcept>
 #include <utility>
 
 namespace ts::cli {
 namespace {
 
-constexpr std::size_t kBlock = 512;
-
-// The fields of a ustar header, by their places.
-using Header = std::array<char, kBlock>;
-
-void put(Header& header, std::size_t at, std::string_view value) {
-  value.copy(header.data() + at, value.size());
-}
-
-void putOctal(Header& header, std::size_t at, int width, unsigned long value) {
-  std::array<char, 16> digits{};
-  std::snprintf(digits.data(), digits.size(), "%0*lo", width, value);
-  put(header, at, digits.data());
-}
-
-Header headerOf(std::string_view name, std::size_t size) {
-  Header header{};
-  put(header, 0, name.substr(0, 99));
-  putOctal(header, 100, 7, 0600);  // mode
-  putOctal(header, 108, 7, 0);     // uid
-  putOctal(header, 116, 7, 0);     // gid
-  putOctal(header, 124, 11, size);
-  putOctal(header, 136, 11, static_cast<unsigned long>(std::time(nullptr)));
-  put(header, 148, "        ");  // the sum counts itself as blanks
-  put(header, 156, "0");         // a file
-  put(header, 257, "ustar");
-  put(header, 263, "00");
-  auto sum = std::accumulate(header.begin(), header.end(), 0UL, [](unsigned long s, char c) {
-    return s + static_cast<unsigned char>(c);
-  });
-  putOctal(header, 148, 6, sum);
-  header[154] = '\0';
-  return header;
+la_ssize_t append(::archive*, void* to, const void* bytes, std::size_t size) {
+  static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), size);
+  return la_ssize_t(size);
 }
 
 }  // namespace
 
-void Archive::add(std::string_view name, std::string_view content) {
-  Header header = headerOf(name, content.size());
-  bytes_.append(header.data(), header.size());
-  bytes_.append(content);
-  bytes_.resize((bytes_.size() + kBlock - 1) / kBlock * kBlock);
+Archive::Archive() : writer_(archive_write_new(), archive_write_free) {
+  // Plain ustar; a name that has no room in that gets a header of its own.
+  require(archive_write_set_format_pax_restricted(writer_.get()), "a new one");
+  require(archive_write_open(writer_.get(), &bytes_, nullptr, append, nullptr), "a new one");
+}
+
+Archive::~Archive() = default;
+
+void Archive::add(const std::string& name, std::string_view content) {
+  std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(archive_entry_new(),
+                                                                 archive_entry_free);
+  archive_entry_set_pathname(entry.get(), name.c_str());
+  archive_entry_set_size(entry.get(), la_int64_t(content.size()));
+  archive_entry_set_filetype(entry.get(), AE_IFREG);
+  archive_entry_set_perm(entry.get(), 0600);
+  archive_entry_set_mtime(entry.get(), std::time(nullptr), 0);
+  require(archive_write_header(writer_.get(), entry.get()), name);
+  auto written = archive_write_data(writer_.get(), content.data(), content.size());
+  require(written == la_ssize_t(content.size()) ? ARCHIVE_OK : ARCHIVE_FATAL, name);
 }
 
 std::string Archive::finish() {
-  bytes_.append(2 * kBlock, '\0');
+  require(archive_write_close(writer_.get()), "its end");
   return std::move(bytes_);
+}
+
+void Archive::require(int result, const std::string& what) {
+  if (result == ARCHIVE_OK) return;
+  const char* why = archive_error_string(writer_.get());
+  throw std::runtime_error("cannot write " + what + " into an archive: " + (why ? why : "no memory"));
 }
 
 }  // namespace ts::cli

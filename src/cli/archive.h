@@ -1,18 +1,30 @@
 // Texts as one tar file, as every tar reads it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
+struct archive;
+
 namespace ts::cli {
 
+// Whatever libarchive refuses is an exception with its reason.
 class Archive {
 public:
-  // `name`: up to 99 bytes, a path inside the archive.
-  void add(std::string_view name, std::string_view content);
+  Archive();
+  ~Archive();
+  Archive(const Archive&) = delete;
+  Archive& operator=(const Archive&) = delete;
+
+  // `name`: a path inside the archive, however long.
+  void add(const std::string& name, std::string_view content);
   std::string finish();  // once
 
 private:
+  void require(int result, const std::string& what);
+
+  std::unique_ptr<::archive, int (*)(::archive*)> writer_;
   std::string bytes_;
 };
 
