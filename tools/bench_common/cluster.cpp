@@ -77,13 +77,13 @@ Cluster::Cluster(const Options& options) : options_(options) {
 }
 
 void Cluster::startMaster(const std::string& listen) {
-  std::ofstream(dir_ / "master.toml") << "listen = [\"" << listen << "\"]\n"
-                                      << "socket = \"\"\nhttp = \"127.0.0.1:0\"\n"
-                                      << "database = \"" << dir_ / "master.db"
-                                      << "\"\n"
-                                      << "auth = \"none\"\nlog_level = \"" << options_.masterLog
-                                      << "\"\n"
-                                      << (options_.heartbeats ? "" : kNoHeartbeats);
+  std::ofstream(dir_ / "master.toml")
+      << "listen = [\"" << listen << "\"]\n"
+      << "socket = \"\"\nhttp = \"127.0.0.1:0\"\n"
+      << "database = \"" << dir_ / "master.db"
+      << "\"\n"
+      << "auth = \"none\"\nlog_level = \"" << options_.masterLog << "\"\n"
+      << (options_.heartbeats ? "" : kNoHeartbeats);
   master_ = Process({options_.programs + "/src/master/tsmasterd", "--config", dir_ / "master.toml",
                      "--announce", dir_ / "master.announced"},
                     dir_ / "master.log");

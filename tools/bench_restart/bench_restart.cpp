@@ -73,7 +73,8 @@ public:
     result.sameHolders = before.holders == after.holders;
     result.bytes = residentBytes(cluster_.masterPid());
     goOnFrom(before, result);
-    for (const char* verb : {"refused", "node-refused", "hang-up", "connection-failed", "accept-failed"})
+    for (const char* verb :
+         {"refused", "node-refused", "hang-up", "connection-failed", "accept-failed"})
       result.turnedAway += cluster_.masterSaid(verb);
     result.floor = rawReturn(plan_.nodes, kReportBytes);
     return result;
@@ -128,8 +129,9 @@ private:
   }
 
   std::unique_ptr<Turns> join(int who) {
-    return clientTurns({cluster_.sockets()[std::size_t(nodeOf(who))]},
-                       {.group = groupName(who % plan_.groups), .name = "job-" + std::to_string(who)});
+    return clientTurns(
+        {cluster_.sockets()[std::size_t(nodeOf(who))]},
+        {.group = groupName(who % plan_.groups), .name = "job-" + std::to_string(who)});
   }
 
   void startHolder(int group) {
@@ -163,9 +165,10 @@ const char* sameOr(bool same, const char* otherwise) {
 void print(const Plan& plan, const Result& r) {
   std::printf("restart: %d nodes, each a tsnoded; %d jobs that wait in %d groups; backend none\n",
               plan.nodes, plan.jobs, plan.groups);
-  std::printf("  ms after the kill: %.0f the next master listens, %.0f all nodes are back, %.0f all "
-              "waiters are back\n",
-              r.masterUp, r.nodesBack, r.waitersBack);
+  std::printf(
+      "  ms after the kill: %.0f the next master listens, %.0f all nodes are back, %.0f all "
+      "waiters are back\n",
+      r.masterUp, r.nodesBack, r.waitersBack);
   std::printf("  nodes back %.0f ms after it listens; as many raw sockets: %.0f ms\n",
               r.nodesBack - r.masterUp, r.floor);
   std::printf("  order: %s; holders: %s; granted in that order: %s; connections turned away: %d\n",
@@ -205,12 +208,14 @@ int main(int argc, char** argv) {
   bool asJson = false;
   app.add_option("--programs", plan.programs, "the build folder")->required();
   app.add_option("--nodes", plan.nodes, "node daemons")->check(CLI::Range(1, 1000));
-  app.add_option("--jobs", plan.jobs, "jobs that wait, each a process")->check(CLI::Range(1, 10000));
+  app.add_option("--jobs", plan.jobs, "jobs that wait, each a process")
+      ->check(CLI::Range(1, 10000));
   app.add_option("--groups", plan.groups, "groups, each with as many nodes of its own")
       ->check(CLI::Range(1, 1000));
   app.add_flag("--json", asJson, "one JSON object instead of a text");
   app.footer(
-      "Examples:\n  tools/bench restart --json\n  tools/bench restart --nodes 20 --jobs 80 --groups 4");
+      "Examples:\n  tools/bench restart --json\n  tools/bench restart --nodes 20 --jobs 80 "
+      "--groups 4");
   return runBench(app, argc, argv, [&] {
     if (plan.nodes < plan.groups) die("more groups than nodes: each group has a node at least");
     Bench bench(plan);

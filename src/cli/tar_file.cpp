@@ -1,4 +1,4 @@
-#include "cli/archive.h"
+#include "cli/tar_file.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -17,15 +17,15 @@ la_ssize_t append(::archive*, void* to, const void* bytes, std::size_t size) {
 
 }  // namespace
 
-Archive::Archive() : writer_(archive_write_new(), archive_write_free) {
+TarFile::TarFile() : writer_(archive_write_new(), archive_write_free) {
   // Plain ustar; a name that has no room in that gets a header of its own.
   require(archive_write_set_format_pax_restricted(writer_.get()), "a new one");
   require(archive_write_open(writer_.get(), &bytes_, nullptr, append, nullptr), "a new one");
 }
 
-Archive::~Archive() = default;
+TarFile::~TarFile() = default;
 
-void Archive::add(const std::string& name, std::string_view content) {
+void TarFile::add(const std::string& name, std::string_view content) {
   std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(archive_entry_new(),
                                                                  archive_entry_free);
   archive_entry_set_pathname(entry.get(), name.c_str());
@@ -38,15 +38,16 @@ void Archive::add(const std::string& name, std::string_view content) {
   require(written == la_ssize_t(content.size()) ? ARCHIVE_OK : ARCHIVE_FATAL, name);
 }
 
-std::string Archive::finish() {
+std::string TarFile::finish() {
   require(archive_write_close(writer_.get()), "its end");
   return std::move(bytes_);
 }
 
-void Archive::require(int result, const std::string& what) {
+void TarFile::require(int result, const std::string& what) {
   if (result == ARCHIVE_OK) return;
   const char* why = archive_error_string(writer_.get());
-  throw std::runtime_error("cannot write " + what + " into an archive: " + (why ? why : "no memory"));
+  throw std::runtime_error("cannot write " + what +
+                           " into an archive: " + (why ? why : "no memory"));
 }
 
 }  // namespace ts::cli

@@ -1,4 +1,4 @@
-#include "cli/archive.h"
+#include "cli/tar_file.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-using ts::cli::Archive;
+using ts::cli::TarFile;
 
 namespace {
 
@@ -29,10 +29,10 @@ std::map<std::string, std::string> unpacked(const std::string& bytes) {
 }  // namespace
 
 TEST_CASE("what is put into an archive comes out of it", "[cli]") {
-  Archive archive;
-  archive.add("report/empty.txt", "");
-  archive.add("report/long.txt", std::string(100'000, 'x'));
-  CHECK(unpacked(archive.finish()) ==
+  TarFile tar;
+  tar.add("report/empty.txt", "");
+  tar.add("report/long.txt", std::string(100'000, 'x'));
+  CHECK(unpacked(tar.finish()) ==
         std::map<std::string, std::string>{{"report/empty.txt", ""},
                                            {"report/long.txt", std::string(100'000, 'x')}});
 }
@@ -40,9 +40,8 @@ TEST_CASE("what is put into an archive comes out of it", "[cli]") {
 TEST_CASE("a name longer than a tar header has room for is kept whole", "[cli]") {
   const std::string file = std::string(150, 'n') + ".txt";
   const std::string path = std::string(120, 'd') + "/" + std::string(300, 'n') + "/" + file;
-  Archive archive;
-  archive.add(file, "a");
-  archive.add(path, "b");
-  CHECK(unpacked(archive.finish()) ==
-        std::map<std::string, std::string>{{file, "a"}, {path, "b"}});
+  TarFile tar;
+  tar.add(file, "a");
+  tar.add(path, "b");
+  CHECK(unpacked(tar.finish()) == std::map<std::string, std::string>{{file, "a"}, {path, "b"}});
 }

@@ -10,12 +10,12 @@ struct archive;
 namespace ts::cli {
 
 // Whatever libarchive refuses is an exception with its reason.
-class Archive {
+class TarFile {
 public:
-  Archive();
-  ~Archive();
-  Archive(const Archive&) = delete;
-  Archive& operator=(const Archive&) = delete;
+  TarFile();
+  ~TarFile();
+  TarFile(const TarFile&) = delete;
+  TarFile& operator=(const TarFile&) = delete;
 
   // `name`: a path inside the archive, however long.
   void add(const std::string& name, std::string_view content);
