@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "cli/archive.h"
+#include "cli/tar_file.h"
 #include "cli/doctor.h"
 #include "cli/failure.h"
 #include "cli/mask.h"
@@ -199,11 +199,11 @@ void write(const std::string& path, const std::string& bytes) {
 
 std::string report(Loop& loop, const Options& options) {
   std::string path = options.output.empty() ? defaultName() : options.output;
-  Archive archive;
+  TarFile tar;
   for (const Part& part : parts(loop, options)) {
-    archive.add("timeslice-report/" + part.name, part.content);
+    tar.add("timeslice-report/" + part.name, part.content);
   }
-  write(path, archive.finish());
+  write(path, tar.finish());
   if (options.json) return textOf(nlohmann::ordered_json{{"file", path}}, 2) + "\n";
   return path + "; its README.txt says what is in it and what is not\n";
 }

@@ -1,4 +1,6 @@
 /* What the node says, and what follows from it. */
+#include <stdio.h>
+
 #include "client/client.h"
 #include "client/explain.h"
 #include "client/link.h"
@@ -36,9 +38,22 @@ static void turned_away(ts_client* c, const struct tsl_reply* reply) {
   if (!c->joined || !passes(reply->status)) tsc_fail_waiting(c, &outcome);
 }
 
+static void wrong_version(ts_client* c, unsigned chosen) {
+  struct tsl_reply reply = {.status = TSL_VERSION_MISMATCH};
+  snprintf(reply.detail, sizeof reply.detail,
+           "the node daemon chose version %u of the local protocol, this library speaks %u only",
+           chosen, TSL_VERSION);
+  turned_away(c, &reply);
+}
+
 static void greeted(ts_client* c, const struct tsl_message* message) {
+  const unsigned version = message->header.version;
   c->asked.hello = 0;
-  if (message->u.reply.status != TSL_OK) turned_away(c, &message->u.reply);
+  if (message->u.reply.status != TSL_OK) {
+    turned_away(c, &message->u.reply);
+  } else if (version != TSL_VERSION) {
+    wrong_version(c, version);
+  }
 }
 
 /* The node remembers a slice that we gave up. Whoever waits asks for it again instead. */

@@ -27,7 +27,8 @@ enum {
 
 enum tsl_type {
   /* Client to node. */
-  TSL_HELLO = 1, /* first message of a connection; the reply's header has the version agreed on */
+  TSL_HELLO = 1, /* first message of a connection, the same in every version; the reply's header has
+                    the version agreed on, and so has every message after it */
   TSL_CLAIM = 2, /* zero or more before TSL_JOIN: part of a device list; the join answers for it */
   TSL_JOIN = 3,  /* the sending process becomes a participant; again after a lost connection, with
                     the same names: the reply's epoch is that of the slice it is in, 0 if none */
@@ -88,7 +89,8 @@ struct tsl_header {
   uint64_t request; /* chosen by the client, not 0, grows within a connection, except a cancel's */
 };
 
-struct tsl_hello { /* no common version: TSL_VERSION_MISMATCH, the node's range in the detail */
+struct tsl_hello { /* the versions that count, whatever the header says; agreed on is the highest
+                      that both have; none: TSL_VERSION_MISMATCH, both ranges in the detail */
   uint16_t min_version;
   uint16_t max_version;
 };

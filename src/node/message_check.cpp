@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "node/local_versions.h"
+
 namespace ts::node {
 namespace {
 
@@ -58,11 +60,8 @@ std::optional<Rejection> checkMessage(const tsl_message& m, std::size_t size, bo
   if (h.magic != TSL_MAGIC) {
     return reject(0, "the magic number is " + hex(h.magic) + ", not " + hex(TSL_MAGIC));
   }
-  if (h.version != TSL_VERSION) {
-    return Rejection{TSL_VERSION_MISMATCH, h.request,
-                     "the library speaks protocol version " + std::to_string(h.version) +
-                         ", this node daemon version " + std::to_string(TSL_VERSION) +
-                         "; install the same release of both"};
+  if (h.type != TSL_HELLO && !commonVersion(kLocalVersions, {h.version, h.version})) {
+    return Rejection{TSL_VERSION_MISMATCH, h.request, versionsDiffer({h.version, h.version})};
   }
   if (!isRequest(h.type))
     return reject(h.request, "unknown message type " + std::to_string(h.type));

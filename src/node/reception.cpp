@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "node/local_versions.h"
 #include "node/words.h"
 
 namespace ts::node {
@@ -70,14 +71,9 @@ void Reception::closed(Connection& connection) {
 }
 
 void Reception::hello(Connection& from, const tsl_message& m) {
-  const auto& h = m.u.hello;
-  if (h.min_version <= TSL_VERSION && TSL_VERSION <= h.max_version) {
-    return from.reply(m.header.request, TSL_OK, "");
-  }
-  from.reply(m.header.request, TSL_VERSION_MISMATCH,
-             "the library speaks protocol versions " + std::to_string(h.min_version) + " to " +
-                 std::to_string(h.max_version) + ", this node daemon version " +
-                 std::to_string(TSL_VERSION) + "; install the same release of both");
+  VersionRange theirs{m.u.hello.min_version, m.u.hello.max_version};
+  if (commonVersion(kLocalVersions, theirs)) return from.reply(m.header.request, TSL_OK, "");
+  from.reply(m.header.request, TSL_VERSION_MISMATCH, versionsDiffer(theirs));
   from.finish();
 }
 

@@ -11,6 +11,7 @@ LIBRARIES = (
     ("zlib", r"zlib\.h$"),
     ("JSON", r"nlohmann/"),
     ("CLI11", r"CLI/"),
+    ("libarchive", r"archive(_entry)?\.h$"),
     ("munge", r"munge\.h$"),
     ("slurm/spank.h", r"slurm/"),
     ("catch2", r"catch2/"),

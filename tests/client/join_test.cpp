@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "client/support.h"
 
@@ -252,6 +253,23 @@ TEST_CASE("a node of another version is refused by name", "[client]") {
   const ts_join_options options = house.options();
   CHECK(ts_join(&options, &client) == TS_ERR_VERSION);
   CHECK(errorSays("this node speaks 2 to 3"));
+}
+
+TEST_CASE("a node that speaks a version that nobody offered it is refused with both", "[client]") {
+  House house;
+  house.node.ignore(TSL_HELLO);
+  std::thread node([&] {
+    tsl_message answer{};
+    answer.header = {TSL_MAGIC, TSL_VERSION + 1, TSL_REPLY,
+                     house.node.waitFor(TSL_HELLO).header.request};
+    house.node.sendRaw({reinterpret_cast<const char*>(&answer), sizeof answer});
+  });
+  ts_client* client = nullptr;
+  const ts_join_options options = house.options();
+  CHECK(ts_join(&options, &client) == TS_ERR_VERSION);
+  CHECK(errorSays("chose version 2"));
+  CHECK(errorSays("speaks 1 only"));
+  node.join();
 }
 
 TEST_CASE("a join ends at its deadline", "[client]") {

@@ -178,6 +178,12 @@ class Cluster:
         return subprocess.run([*wrap, Programs.ctl, *map(str, words)], env=env, text=True,
                               capture_output=True, timeout=PATIENCE)
 
+    def follow_events(self):
+        """A tsctl that goes on; what it prints is read line by line, as a daemon's log is."""
+        env = {**self.nodes[0].env, "TIMESLICE_MASTER": self.address}
+        command = ["sh", "-c", 'exec "$0" events --follow >&2', Programs.ctl]
+        return self.keep(Daemon("events", command, env, self.wrap))
+
     def status(self):
         return json.loads(self.tsctl("status", "--json").stdout)
 

@@ -12,7 +12,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import local_wire  # noqa: E402
 import report  # noqa: E402
-from cluster import NOBODY, Cluster, Programs  # noqa: E402
+from cluster import MIB, NOBODY, Cluster, Programs  # noqa: E402
 from local_wire import Wire  # noqa: E402
 from puppet import Refused  # noqa: E402
 
@@ -23,6 +23,21 @@ ROOT = unittest.skipUnless(os.getuid() == 0, "needs root to be somebody else")
 
 def descriptors(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def resident(pid):
+    """Bytes of memory."""
+    return int(re.search(r"^VmRSS:\s+(\d+) kB$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1]) * 1024
+
+
+def sanitized(pid):
+    return "libasan" in pathlib.Path(f"/proc/{pid}/maps").read_text()
+
+
+def take_turns(job, times):
+    for _ in range(times):
+        job.acquire()
+        job.ask("yield")
 
 
 def as_uid(uid):
@@ -75,7 +90,7 @@ class Descriptors(unittest.TestCase):
 
     def test_FF_E1_many_users_make_newcomers_wait_and_nobody_else(self):
         with self.cluster() as c:
-            if "libasan" in pathlib.Path(f"/proc/{c.nodes[0].daemon.pid}/maps").read_text():
+            if sanitized(c.nodes[0].daemon.pid):
                 self.skipTest("UBSan asks the kernel through a pipe what memory is, and here no descriptor is left")
             old = c.job(job="old")
             mark = c.nodes[0].daemon.mark()
@@ -145,11 +160,75 @@ class Signals(unittest.TestCase):
                 with Wire(c.nodes[0].socket) as wire:
                     wire.send(local_wire.message(local_wire.HELLO, 1, local_wire.hello()))
                     for request in range(2, 20):
-                        wire.send(local_wire.message(8, request))  # STATUS
+                        wire.send(local_wire.message(local_wire.STATUS, request))
             os.kill(c.nodes[0].daemon.pid, signal.SIGPIPE)
             os.kill(c.master.pid, signal.SIGPIPE)
             good.acquire()
             good.ask("yield")
+
+
+class SlowReaders(unittest.TestCase):
+    """They are stopped, or never read: their sockets are full, and nobody waits or grows for them."""
+    BOUND = 24 * MIB  # less than what these would leave if it were kept
+
+    def assert_has_not_grown(self, pid, before):
+        if not sanitized(pid):  # keeps what is freed, on purpose
+            self.assertLess(resident(pid) - before, self.BOUND)
+
+    def test_FF_E9_a_stopped_reader_of_events_is_dropped_with_a_reason(self):
+        with Cluster(**NO_GPU) as c:
+            job = c.job(job="a")
+            reader = c.follow_events()
+            reader.wait_for(r"\bjoin\b")
+            reader.process.send_signal(signal.SIGSTOP)
+            before, kept = resident(c.master.pid), 10_000
+            mark = c.master.mark()
+            while c.master.mark() < mark + 3 * kept:
+                take_turns(job, 100)
+            self.assert_has_not_grown(c.master.pid, before)
+            reader.process.send_signal(signal.SIGCONT)
+            reader.wait_for(r"\bdropped\b.*too far behind")
+
+    def test_FF_E9_a_stopped_node_delays_and_costs_no_other(self):
+        with Cluster(**NO_GPU, nodes=2, master={"heartbeat": "100 ms", "suspect_after": "1 s"}) as c:
+            far, near = c.job(1, job="far", group="far"), c.job(0, job="near", group="near")
+            far.acquire()
+            os.kill(c.nodes[1].daemon.pid, signal.SIGSTOP)
+            before = resident(c.master.pid)
+            take_turns(near, 500)
+            c.master.wait_for(r"\bsuspect\b.*node=n2\b")
+            take_turns(near, 500)
+            self.assert_has_not_grown(c.master.pid, before)
+            mark = c.nodes[1].daemon.mark()
+            os.kill(c.nodes[1].daemon.pid, signal.SIGCONT)
+            c.nodes[1].daemon.wait_for(r"\bmaster-up\b", mark)
+            far.ask("yield")
+            far.acquire()
+
+    def test_FF_E9_a_program_that_asks_and_never_reads_loses_its_connection_only(self):
+        with Cluster(**NO_GPU) as c:
+            good = c.job(job="a")
+            pid = c.nodes[0].daemon.pid
+            before = resident(pid)
+            with Wire(c.nodes[0].socket) as wire:
+                wire.send(local_wire.message(local_wire.HELLO, 1, local_wire.hello()))
+                with self.assertRaises((BrokenPipeError, ConnectionResetError)):
+                    for request in range(2, 1_000_000):
+                        wire.send(local_wire.message(local_wire.STATUS, request))
+                take_turns(good, 10)
+            self.assert_has_not_grown(pid, before)
+
+    def test_FF_E9_a_stopped_waiter_is_in_nobodys_way_once_it_is_gone(self):
+        with Cluster(**NO_GPU) as c:
+            a, b, d = (c.job(job=name) for name in "abd")
+            a.acquire()
+            c.queue(b)
+            c.queue(d)
+            os.kill(b.pid, signal.SIGSTOP)
+            a.ask("yield")
+            c.nodes[0].daemon.wait_for(r"\bgrant\b.*job=g/b\b")
+            b.kill()
+            d.hear_grant()
 
 
 class NotReady(unittest.TestCase):

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "node/local_versions.h"
 #include "test_node.h"
 
 using namespace ts;
@@ -155,19 +156,40 @@ TEST_CASE("a connection begins with a hello", "[node]") {
   CHECK(p.isClosedByNode());
 }
 
-TEST_CASE("another version is refused with both", "[node]") {
+TEST_CASE("a library of the next release speaks the version that both know", "[node]") {
   World w;
   Program p(w.l, w.node.config.socket);
   auto m = message(TSL_HELLO);
-  SECTION("in the header") {
-    m.header.version = 9;
-  }
-  SECTION("in the range") {
-    m.u.hello = {9, 12};
-  }
+  m.header.version = TSL_VERSION + 1;  // its own: what counts is the range
+  m.u.hello = {TSL_VERSION, TSL_VERSION + 1};
+  p.send(m);
+  auto answer = p.receive();
+  CHECK(answer.u.reply.status == TSL_OK);
+  CHECK(answer.header.version == TSL_VERSION);
+  CHECK(p.call(joinMessage("rl", "a")).status == TSL_OK);
+}
+
+TEST_CASE("a library without a version in common is refused with both ranges", "[node]") {
+  World w;
+  Program p(w.l, w.node.config.socket);
+  auto m = message(TSL_HELLO);
+  m.u.hello = {TSL_VERSION + 1, TSL_VERSION + 3};
+  auto reply = p.call(m);
+  refused(reply, TSL_VERSION_MISMATCH,
+          describe(ts::VersionRange{TSL_VERSION + 1, TSL_VERSION + 3}));
+  refused(reply, TSL_VERSION_MISMATCH, describe(ts::node::kLocalVersions));
+  CHECK(p.isClosedByNode());
+}
+
+TEST_CASE("a message in another version than agreed on is refused with both", "[node]") {
+  World w;
+  Program p(w.l, w.node.config.socket);
+  REQUIRE(p.hello().status == TSL_OK);
+  auto m = joinMessage("rl", "a");
+  m.header.version = 9;
   auto reply = p.call(m);
   refused(reply, TSL_VERSION_MISMATCH, "9");
-  refused(reply, TSL_VERSION_MISMATCH, "version 1");
+  refused(reply, TSL_VERSION_MISMATCH, describe(ts::node::kLocalVersions));
   CHECK(p.isClosedByNode());
 }
 

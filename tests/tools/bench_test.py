@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 import report  # noqa: E402
 
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
-BENCHES = ["handoff", "switch", "scale", "rtt"]
+BENCHES = ["handoff", "switch", "scale", "restart", "rtt"]
 
 
 class Bench(unittest.TestCase):

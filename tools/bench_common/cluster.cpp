@@ -53,6 +53,14 @@ std::map<std::string, std::string> announced(const std::string& dir, const std::
 
 constexpr const char* kNoHeartbeats = "heartbeat = \"1 h\"\nsuspect_after = \"24 h\"\n";
 
+// From where it stands to its end; it can be read on when there is more.
+int countLines(std::ifstream& log, const std::string& verb) {
+  int count = 0;
+  for (std::string line; std::getline(log, line);) count += line.rfind(verb + " ", 0) == 0 ? 1 : 0;
+  log.clear();
+  return count;
+}
+
 double valueOf(const std::string& line) {
   return std::stod(line.substr(line.rfind(' ') + 1));
 }
@@ -60,7 +68,7 @@ double valueOf(const std::string& line) {
 }  // namespace
 
 Cluster::Cluster(const Options& options) : options_(options) {
-  startMaster();
+  startMaster("127.0.0.1:0");
   for (int i = 0; i < options_.nodes; ++i) startNode(i);
   for (int i = 0; i < options_.nodes; ++i) {
     const std::string name = "n" + std::to_string(i);
@@ -68,13 +76,14 @@ Cluster::Cluster(const Options& options) : options_(options) {
   }
 }
 
-void Cluster::startMaster() {
-  std::ofstream(dir_ / "master.toml") << "listen = [\"127.0.0.1:0\"]\n"
-                                      << "socket = \"\"\nhttp = \"127.0.0.1:0\"\n"
-                                      << "database = \"" << dir_ / "master.db"
-                                      << "\"\n"
-                                      << "auth = \"none\"\nlog_level = \"warning\"\n"
-                                      << (options_.heartbeats ? "" : kNoHeartbeats);
+void Cluster::startMaster(const std::string& listen) {
+  std::ofstream(dir_ / "master.toml")
+      << "listen = [\"" << listen << "\"]\n"
+      << "socket = \"\"\nhttp = \"127.0.0.1:0\"\n"
+      << "database = \"" << dir_ / "master.db"
+      << "\"\n"
+      << "auth = \"none\"\nlog_level = \"" << options_.masterLog << "\"\n"
+      << (options_.heartbeats ? "" : kNoHeartbeats);
   master_ = Process({options_.programs + "/src/master/tsmasterd", "--config", dir_ / "master.toml",
                      "--announce", dir_ / "master.announced"},
                     dir_ / "master.log");
@@ -103,6 +112,34 @@ std::string Cluster::metrics() const {
   return httpGet(http_, "/metrics");
 }
 
+std::string Cluster::status() const {
+  return httpGet(http_, "/status.json");
+}
+
+void Cluster::restartMaster() {
+  master_.kill();
+  std::filesystem::remove(dir_ / "master.announced");
+  startMaster(rpc_);
+}
+
+int Cluster::masterSaid(const std::string& verb) const {
+  std::ifstream log(dir_ / "master.log");
+  return countLines(log, verb);
+}
+
+void Cluster::untilMasterSaid(const std::string& verb, int lines) const {
+  const int watch = ::inotify_init1(IN_CLOEXEC);
+  ::inotify_add_watch(watch, (dir_ / "master.log").c_str(), IN_MODIFY);
+  std::ifstream log(dir_ / "master.log");
+  for (int seen = countLines(log, verb); seen < lines; seen += countLines(log, verb)) {
+    untilReadable(watch, "line " + std::to_string(seen + 1) + " of " + std::to_string(lines) +
+                             " \"" + verb + "\" in the master's log");
+    alignas(inotify_event) char events[4096];
+    if (::read(watch, events, sizeof events) < 0) die("cannot watch the master's log");
+  }
+  ::close(watch);
+}
+
 std::map<std::string, double> Cluster::orders() const {
   static const std::string kPrefix = "timeslice_order_seconds_count{order=\"";
   std::map<std::string, double> found;
@@ -116,19 +153,25 @@ std::map<std::string, double> Cluster::orders() const {
 }
 
 void Cluster::untilQueued(const std::string& group, int jobs) const {
-  const std::string prefix = "timeslice_queue_jobs{group=\"" + group + "\"}";
+  untilQueuedAs("timeslice_queue_jobs{group=\"" + group + "\"}", jobs, " in group " + group);
+}
+
+void Cluster::untilQueued(int jobs) const {
+  untilQueuedAs("timeslice_queue_jobs{", jobs, "");
+}
+
+void Cluster::untilQueuedAs(const std::string& prefix, int jobs, const std::string& where) const {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   double last = 0;
   while (std::chrono::steady_clock::now() < end) {
     goOn();
+    last = 0;
     std::istringstream lines(metrics());
-    for (std::string line; std::getline(lines, line);) {
-      if (line.rfind(prefix, 0) != 0) continue;
-      last = valueOf(line);
-      if (last == jobs) return;
-    }
+    for (std::string line; std::getline(lines, line);)
+      if (line.rfind(prefix, 0) == 0) last += valueOf(line);
+    if (last == jobs) return;
   }
-  die("after 30 s " + std::to_string(int(last)) + " jobs wait in group " + group + ", not " +
+  die("after 30 s " + std::to_string(int(last)) + " jobs wait" + where + ", not " +
       std::to_string(jobs));
 }
 

@@ -20,6 +20,7 @@ public:
     int devices = 1;  // on each node
     std::chrono::milliseconds orderDelay{0};
     bool heartbeats = true;  // without: no timer runs but those of turns
+    std::string masterLog = "warning";
   };
   explicit Cluster(const Options& options);
 
@@ -29,13 +30,23 @@ public:
 
   // Orders that have ended at the nodes since the start, by verb.
   std::map<std::string, double> orders() const;
-  // Until `jobs` jobs wait in the group.
+  // Until `jobs` jobs wait in the group, in all groups.
   void untilQueued(const std::string& group, int jobs) const;
+  void untilQueued(int jobs) const;
+  // As `tsctl status --json` has it.
+  std::string status() const;
+
+  // SIGKILL, and another one on the same port and database. Returns when that one listens.
+  void restartMaster();
+  // Lines of this master's log that begin with `verb`; the second returns when there are as many.
+  int masterSaid(const std::string& verb) const;
+  void untilMasterSaid(const std::string& verb, int lines) const;
 
 private:
-  void startMaster();
+  void startMaster(const std::string& listen);
   void startNode(int index);
   std::string metrics() const;
+  void untilQueuedAs(const std::string& prefix, int jobs, const std::string& where) const;
 
   Options options_;
   test::TempDir dir_;

@@ -119,6 +119,15 @@ void Process::end() {
   ::kill(pid_, SIGTERM);
   if (life < 0 || !readableWithin(life, std::chrono::seconds(10))) ::kill(pid_, SIGKILL);
   if (life >= 0) ::close(life);
+  wait();
+}
+
+void Process::kill() {
+  ::kill(pid_, SIGKILL);
+  wait();
+}
+
+void Process::wait() {
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;

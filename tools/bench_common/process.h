@@ -23,9 +23,12 @@ public:
   Process& operator=(Process&& other) noexcept;
 
   pid_t pid() const { return pid_; }
-  void end();  // SIGTERM, ten seconds later SIGKILL; returns when it is gone
+  void end();   // SIGTERM, ten seconds later SIGKILL; returns when it is gone
+  void kill();  // SIGKILL; returns when it is gone
 
 private:
+  void wait();
+
   pid_t pid_ = -1;
 };
 

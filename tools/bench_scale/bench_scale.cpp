@@ -7,11 +7,11 @@
 
 #include "bench_common/client_turns.h"
 #include "bench_common/cluster.h"
+#include "bench_common/crowd.h"
 #include "bench_common/figures.h"
 #include "bench_common/floor.h"
 #include "bench_common/phases.h"
 #include "bench_common/run.h"
-#include "bench_scale/crowd.h"
 
 using namespace ts::bench;
 

@@ -1,4 +1,4 @@
-#include "bench_scale/crowd.h"
+#include "bench_common/crowd.h"
 
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -56,6 +56,7 @@ void Crowd::live(int who, Slot& slot) {
     const std::int64_t began = nowNs();
     turns->ask();
     turns->untilHeld();
+    slot.held = nowNs();
     turns->yield();
     slot.took = nowNs() - began;
     set(slot.done, order + 1);
@@ -77,10 +78,18 @@ void Crowd::growTo(int count) {
 }
 
 double Crowd::turn(int who) {
+  begin(who);
+  return finish(who);
+}
+
+void Crowd::begin(int who) {
   Slot& slot = slots_[who];
-  const std::uint32_t order = slot.order.load();
-  set(slot.order, order + 1);
-  waitForJob(who, slot.done, order);
+  set(slot.order, slot.order.load() + 1);
+}
+
+double Crowd::finish(int who) {
+  Slot& slot = slots_[who];
+  waitForJob(who, slot.done, slot.order.load() - 1);
   return double(slot.took) / 1000;
 }
 

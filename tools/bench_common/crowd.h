@@ -24,12 +24,15 @@ public:
   void growTo(int count);  // returns when all have joined
   int size() const { return static_cast<int>(processes_.size()); }
   double turn(int who);  // one acquire and yield; microseconds, as that process saw it
+  void begin(int who);   // one turn, and what comes of it is asked for later
+  double finish(int who);
+  std::int64_t heldAt(int who) const { return slots_[who].held; }  // in its last turn
 
 private:
   // One for each process: it waits for `order` to grow, and answers with `done`.
   struct Slot {
     std::atomic<std::uint32_t> order, done;
-    std::int64_t took;
+    std::int64_t held, took;
   };
   void live(int who, Slot& slot);
 
