@@ -184,6 +184,7 @@ Group::Obstacle Group::ownObstacle(const Job& job, Instant now) const {
     return held(Cause::NodeSuspect, "the order of the queue is not known yet");
   }
   for (const auto& [id, m] : job.members) {
+    if (m.moving && !roster_.up(m.node)) return held(Cause::NodeSuspect, mention(m.node));
     if (m.dead) continue;
     if (m.overdue) return held(Cause::Overdue, job.lateCalls());
     if (!roster_.up(m.node)) return held(Cause::NodeSuspect, mention(m.node));

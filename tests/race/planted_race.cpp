@@ -1,5 +1,6 @@
 // A counter that a worker and the loop write to without a word between them: what ThreadSanitizer
-// must find in this tree, below KJ's frames and with our suppressions, or its silence means nothing.
+// must find in this tree, below KJ's frames and with our suppressions, or its silence means
+// nothing.
 #include <cstdio>
 
 #include "reactor/workers.h"
