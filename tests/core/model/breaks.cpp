@@ -167,6 +167,7 @@ void World::report(NodeId id) {
   }
   for (const Person& p : all) {
     if (p.stand == Stand::In) {
+      found_.insert({p.job, p.epoch});
       send(SliceReported{p.id, p.epoch}, "in-slice " + p.name + " epoch=" + ts::text(p.epoch));
     } else if (p.stand == Stand::Waiting) {
       send(AcquireRequested{p.request, p.id, false, p.ticket},

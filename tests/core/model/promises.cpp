@@ -125,11 +125,7 @@ void World::check(const Restore& a) {
 // "no two conflicting jobs are granted", "no grant before barrier 2", "epochs only grow"
 void World::check(const Grant& a) {
   bool same = a.epoch == jobs_.at(a.job).epoch;
-  // A slice that a new master found.
-  for (const auto& [id, p] : people_) {
-    same |= p.job == a.job && p.stand == Stand::In && p.epoch == a.epoch;
-  }
-  for (const auto& [device, hold] : holds_) same |= hold.job == a.job && hold.epoch == a.epoch;
+  same |= found_.count({a.job, a.epoch}) > 0;
   must(same || a.epoch > last_, "an epoch that does not grow: " + ts::text(a.epoch));
   must(up(a.node), "grant ordered at " + text(a.node) + ", which cannot be reached");
   must(same || !nodes_.at(a.node).drained, "grant at " + text(a.node) + ", which is drained");
