@@ -147,6 +147,7 @@ void World::report(NodeId id) {
     std::string where = text(id) + ":";
     for (const Device& d : grant.second)
       where += (where.back() == ':' ? "" : ",") + digits(d.index);
+    found_.insert({job, grant.first});
     send(GrantReported{job, id, grant.first, grant.second},
          "granted " + text(job) + " " + where + " epoch=" + ts::text(grant.first));
   }

@@ -126,6 +126,9 @@ void World::check(const Restore& a) {
 void World::check(const Grant& a) {
   bool same = a.epoch == jobs_.at(a.job).epoch;
   same |= found_.count({a.job, a.epoch}) > 0;
+  for (const auto& [id, p] : people_) {
+    same |= p.job == a.job && p.stand == Stand::In && p.epoch == a.epoch;
+  }
   must(same || a.epoch > last_, "an epoch that does not grow: " + ts::text(a.epoch));
   must(up(a.node), "grant ordered at " + text(a.node) + ", which cannot be reached");
   must(same || !nodes_.at(a.node).drained, "grant at " + text(a.node) + ", which is drained");
