@@ -1,5 +1,6 @@
 // How orders end: what was read afterwards, and what a failure leads to.
 #include <algorithm>
+#include <utility>
 
 #include "group.h"
 #include "roster.h"
@@ -46,6 +47,7 @@ void Group::orderOverdue(Instant now, const Order& order, const std::string& det
   auto member = job.members.find(order.member);
   if (order.kind == OrderKind::Save || order.kind == OrderKind::Restore) {
     if (member != job.members.end()) member->second.overdue = true;
+    ++job.onNode[order.node].overdueMoves;
     job.cause = Cause::Overdue;
     job.detail = job.lateCalls();
   }
@@ -145,7 +147,7 @@ void Group::restoreFinished(Step& s, Job& job, const Order& order, const Outcome
   remember(job, o);
   backOff(s, job, ++job.refusals, true);
   dropCommitted(s, job);
-  if (job.queued && !job.rescue)
+  if (job.queued && !job.rescue && !isPassing(o))
     refuseAll(s, job, {Obstacle::Kind::Refuse, job.cause, {}, o.detail});
 }
 
@@ -159,22 +161,46 @@ void Group::grantFinished(Step& s, Job& job, const Order& order, const Outcome& 
   learnAll(s, job, order, o, Residency::Resident);
   if (o.ok()) {
     job.failures = 0;
-    // Begun before its slice was ended, and repeated by a daemon that was killed in between: the node
-    // holds a grant that nobody else knows.
-    bool over = !job.slice || job.slice->epoch != order.epoch;
-    if (over) give(s, OrderKind::EndSlice, EndSlice{{}, order.node, job.id, order.epoch});
     return;
   }
   remember(job, o);
+  bool over = !job.slice || job.slice->epoch != order.epoch;
+  if (!over && triesAgain(s, job, o)) {
+    here.regrant = true;
+    here.unanswered.insert(here.unanswered.end(), order.requests.begin(), order.requests.end());
+    regrants_.insert(&job);
+    return;
+  }
   if (o.code == Outcome::Code::Failed) setFault(s, job, FaultKind::Grant, o.cause, o.detail);
+  refuseGrant(s, job, order.requests, job.cause, o);
+}
+
+// "retried with back-off, then faulted(grant)". What met an order of an earlier master is given
+// when that has ended.
+bool Group::triesAgain(Step& s, Job& job, const Outcome& o) {
+  bool failed = o.code == Outcome::Code::Failed;
+  if (o.lasting || (!failed && !isPassing(o))) return false;
+  if (failed && ++job.failures >= roster_.config.quiesceAttempts) return false;
+  backOff(s, job, failed ? job.failures : ++job.refusals, true);
+  return true;
+}
+
+// The node had something else to do, or could not be asked: it says nothing about the job.
+bool Group::isPassing(const Outcome& o) {
+  bool elsewhere = o.cause == Cause::Busy || o.cause == Cause::NodeSuspect;
+  return o.code == Outcome::Code::Refused && elsewhere;
+}
+
+// Not answered by its node, also if the slice was ended meanwhile. Who gave up has no request any
+// more.
+void Group::refuseGrant(Step& s, Job& job, const std::vector<RequestId>& requests, Cause cause,
+                        const Outcome& o) {
   for (auto& [id, p] : job.participants) {
-    bool asked = std::count(order.requests.begin(), order.requests.end(), p.request) > 0;
+    bool asked = std::count(requests.begin(), requests.end(), p.request) > 0;
     if (!asked || p.stand == Participant::Stand::Waiting) continue;
-    // Not answered by its node, also if the slice was ended meanwhile. Who gave up has no request
-    // any more.
-    s.out.push_back(Refuse{p.request, job.cause, job.id, o.need, o.free, o.detail});
+    s.out.push_back(Refuse{p.request, cause, job.id, o.need, o.free, o.detail});
     leaveSlice(s, p);
-    p.request = {};
+    roster_.requests.erase(std::exchange(p.request, RequestId{}));
   }
 }
 
@@ -190,6 +216,9 @@ void Group::killFinished(Step& s, Job& job, const Order& order, const Outcome& o
 bool Group::moveEnded(Step& s, Job& job, const Order& order, const Outcome& o,
                       Residency otherwise) {
   if (Job* whose = roster_.job(order.forWhom); whose && whose->move) whose->move->bytes += o.bytes;
+  OnNode& here = job.onNode[order.node];
+  --here.moves;
+  if (order.overdue) --here.overdueMoves;
   auto it = job.members.find(order.member);
   if (it == job.members.end()) return false;
   Member& m = it->second;

@@ -131,6 +131,9 @@ private:
   void grant(Step&, Job&);
   void giveGrant(Step&, Job&, NodeId, std::vector<RequestId>, Duration waited, const Switch&);
   void grantAgain(Step&, Job&);
+  void grantRest(Step&);
+  void giveGrantAgain(Step&, Job&, NodeId);
+  void refuseUnanswered(Step&, Job&);
   bool mayEnter(const Participant&, Instant now) const;
   bool closed(const Job&, Instant now) const;
   void enter(Step&, Participant&);
@@ -205,6 +208,9 @@ private:
   void saveFinished(Step&, Job&, const Order&, const Outcome&);
   void restoreFinished(Step&, Job&, const Order&, const Outcome&);
   void grantFinished(Step&, Job&, const Order&, const Outcome&);
+  bool triesAgain(Step&, Job&, const Outcome&);
+  static bool isPassing(const Outcome&);
+  void refuseGrant(Step&, Job&, const std::vector<RequestId>&, Cause, const Outcome&);
   void killFinished(Step&, Job&, const Order&, const Outcome&);
   bool moveEnded(Step&, Job&, const Order&, const Outcome&, Residency otherwise);
   void set(Job&, Member&, Residency, bool dead = false);
@@ -268,6 +274,7 @@ private:
   Jobs parking_;
   Jobs broken_;
   Jobs late_;                              // some wait beside their running slice
+  Jobs regrants_;                          // some node is to be given its grant once more
   std::set<DeviceState*, ByDevice> idle_;  // devices nobody uses or wants since the last look
   std::uint32_t unreported_ = 0;           // sum over the jobs
   std::uint64_t derivation_ = 0;

@@ -78,8 +78,16 @@ struct OnNode {
   OperationId prepare{};
   Booked booked;
   bool killing = false;
+  std::uint32_t moves = 0;         // saves and restores under way, of members cleared away, too
+  std::uint32_t overdueMoves = 0;  // of these
+  // A grant that is given once more: where a member was not let go, or its node had something else
+  // to do.
+  bool regrant = false;
+  std::vector<RequestId> unanswered;  // by it
 
   bool locking() const { return grants > 0 || quiescing || releasing; }
+  // "One operation per member": nothing about the whole job is ordered beside another order.
+  bool occupied() const { return locking() || moves > 0; }
 };
 
 struct Slice {

@@ -93,6 +93,7 @@ void Group::remove(Step& s, Participant& p, bool died, Cause cause) {
   Job& job = *p.job;
   if (p.stand == Participant::Stand::Waiting) refuse(s, p, cause);
   leaveSlice(s, p);
+  roster_.requests.erase(p.request);
   auto& siblings = roster_.processes[p.process];
   std::erase(siblings, &p);
   if (siblings.empty()) roster_.processes.erase(p.process);
@@ -252,7 +253,7 @@ void Group::reclaim(Step& s, Job& job, bool widen) {
     all.insert(all.end(), p.devices.begin(), p.devices.end());
   }
   for (const auto& [id, m] : job.members) {
-    if (m.dead || !(m.on() || m.saved())) continue;
+    if (!m.ours() || !(m.on() || m.saved())) continue;
     for (DeviceState* d : m.at) {
       bool had = std::binary_search(job.claim.begin(), job.claim.end(), d->id);
       bool ours = d->claims == 0 || d->owner == id_;

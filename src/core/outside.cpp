@@ -71,7 +71,7 @@ void Group::endCondemned(Step& s, Job& job, NodeId id) {
     bool lives = m.second.node == id && !m.second.dead;
     return lives && m.second.fact.residency == Residency::Resident;
   });
-  if (runs && !here.locking() && roster_.up(id)) {
+  if (runs && !here.occupied() && roster_.up(id)) {
     here.quiescing = true;
     give(s, OrderKind::Quiesce, Quiesce{{}, id, job.id, config_.quiesceDeadline});
   }

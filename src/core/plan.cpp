@@ -12,6 +12,7 @@ void Group::derive(Instant now, Actions& out) {
   Step s{now, out};
   if (std::exchange(changed_, false)) readmitAll();
   admitLate(s);
+  grantRest(s);
   do {
     repeat_ = false;
     ++derivation_;
@@ -183,6 +184,7 @@ Group::Obstacle Group::ownObstacle(const Job& job, Instant now) const {
     return held(Cause::NodeSuspect, "the order of the queue is not known yet");
   }
   for (const auto& [id, m] : job.members) {
+    if (m.moving && !roster_.up(m.node)) return held(Cause::NodeSuspect, mention(m.node));
     if (m.dead) continue;
     if (m.overdue) return held(Cause::Overdue, job.lateCalls());
     if (!roster_.up(m.node)) return held(Cause::NodeSuspect, mention(m.node));
@@ -192,7 +194,7 @@ Group::Obstacle Group::ownObstacle(const Job& job, Instant now) const {
     }
   }
   for (const auto& [node, here] : job.onNode) {
-    if (here.overdue > 0 || here.overduePrepares > 0) {
+    if (here.overdue > 0 || here.overduePrepares > 0 || here.overdueMoves > 0) {
       return held(Cause::Overdue, "a call on " + mention(node));
     }
   }
@@ -234,8 +236,11 @@ Group::Obstacle Group::outObstacle(const Job& out, const Job& incoming,
   if (out.rescue && !incoming.rescue) return held(out.cause, out.detail);
   if (out.retryAt && now < *out.retryAt) return held(out.cause, out.detail);
   for (const auto& [id, m] : out.members) {
-    if (out.runs(m) && !roster_.up(m.node)) {
-      return held(Cause::NodeSuspect, mention(m.node));
+    if (!out.runs(m)) continue;
+    if (!roster_.up(m.node)) return held(Cause::NodeSuspect, mention(m.node));
+    auto here = out.onNode.find(m.node);
+    if (here != out.onNode.end() && here->second.overdueMoves > 0) {
+      return held(Cause::Overdue, "a call on " + mention(m.node));
     }
   }
   for (const auto& [node, here] : out.onNode) {

@@ -47,7 +47,7 @@ void Group::release(Step& s, Job& job) {
     if (m.saved() || m.moving) return;  // all of it runs, or none
     if (!m.quiet()) continue;
     if (!roster_.up(m.node)) return;
-    if (!job.onNode[m.node].locking()) nodes.insert(m.node);
+    if (!job.onNode[m.node].occupied()) nodes.insert(m.node);
   }
   for (NodeId node : nodes) {
     job.onNode[node].releasing = true;

@@ -95,9 +95,51 @@ void Group::giveGrant(Step& s, Job& job, NodeId node, std::vector<RequestId> req
 void Group::grantAgain(Step& s, Job& job) {
   std::set<NodeId> nodes;
   for (const auto& [id, m] : job.members) {
-    if (m.quiet() && roster_.up(m.node) && !job.onNode[m.node].locking()) nodes.insert(m.node);
+    if (m.quiet() && roster_.up(m.node) && !job.onNode[m.node].occupied()) nodes.insert(m.node);
   }
   for (NodeId node : nodes) giveGrant(s, job, node, {}, Duration{0}, {});
+}
+
+// Grants that failed and may succeed: their callers still wait for an answer.
+void Group::grantRest(Step& s) {
+  std::vector<Job*> all(regrants_.begin(), regrants_.end());
+  for (Job* job : all) {
+    if (job->slice && job->retryAt && s.now < *job->retryAt) continue;
+    bool left = false;
+    for (auto& [node, here] : job->onNode) {
+      if (!here.regrant) continue;
+      bool may = job->slice && roster_.up(node) && !here.occupied();
+      left |= !may;
+      if (may) giveGrantAgain(s, *job, node);
+    }
+    if (!job->slice || !left) regrants_.erase(job);
+  }
+}
+
+void Group::giveGrantAgain(Step& s, Job& job, NodeId node) {
+  OnNode& here = job.onNode[node];
+  here.regrant = false;
+  std::vector<RequestId> requests;
+  Instant since = s.now;
+  for (RequestId request : std::exchange(here.unanswered, {})) {
+    auto it = roster_.requests.find(request);
+    bool inside = it != roster_.requests.end() && it->second->stand == Participant::Stand::In;
+    if (!inside || it->second->request != request) continue;  // given up meanwhile
+    requests.push_back(request);
+    since = std::min(since, it->second->since);
+  }
+  giveGrant(s, job, node, std::move(requests), s.now - since, {});
+}
+
+// The slice ends, and with it what was still to be tried.
+void Group::refuseUnanswered(Step& s, Job& job) {
+  Cause cause = job.evicted ? Cause::Evicted : job.cause;
+  for (auto& [node, here] : job.onNode) {
+    if (std::exchange(here.regrant, false)) {
+      refuseGrant(s, job, std::exchange(here.unanswered, {}), cause, {});
+    }
+  }
+  regrants_.erase(&job);
 }
 
 // "The running slice answers only participants inside its granted claim." Without a gang they
@@ -169,11 +211,13 @@ void Group::endSlice(Step& s, Job& job) {
   job.lastEpoch = slice.epoch;
   for (auto& [id, p] : job.participants) {
     if (p.stand == Participant::Stand::In) {
-      roster_.requests.erase(p.request);
+      // Its grant may be on its way still: until that has ended it can be given up.
+      if (job.onNode[p.node].grants == 0) roster_.requests.erase(p.request);
       p.stand = Participant::Stand::Out;
     }
     p.owed = false;
   }
+  refuseUnanswered(s, job);
   for (NodeId node : nodesOf(slice.devices)) {
     give(s, OrderKind::EndSlice, EndSlice{{}, node, job.id, slice.epoch});
   }

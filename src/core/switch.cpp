@@ -63,7 +63,7 @@ bool Group::arrived(Step& s, Job& incoming, Purpose purpose) {
     return true;
   }
   bool locking = std::any_of(incoming.onNode.begin(), incoming.onNode.end(), [](const auto& n) {
-    return n.second.quiescing || n.second.releasing;
+    return n.second.quiescing || n.second.releasing || n.second.moves > 0;
   });
   if (locking || paused_) return false;
   grant(s, incoming);
@@ -103,7 +103,7 @@ bool Group::quiesce(Step& s, Job& job) {
   for (const auto& [id, m] : job.members) {
     if (!job.runs(m)) continue;
     OnNode& here = job.onNode[m.node];
-    if (here.locking() || !roster_.up(m.node)) continue;
+    if (here.occupied() || !roster_.up(m.node)) continue;
     here.quiescing = true;
     give(s, OrderKind::Quiesce, Quiesce{{}, m.node, job.id, config_.quiesceDeadline});
   }
@@ -118,6 +118,7 @@ void Group::saveOff(Step& s, Job& out, Job& incoming, const std::vector<DeviceSt
     m.moving = OrderKind::Save;
     index(out, m);
     incoming.move->moved = true;
+    ++out.onNode[m.node].moves;
     Order order;
     order.member = id;
     order.forWhom = incoming.id;
@@ -129,7 +130,9 @@ void Group::saveOff(Step& s, Job& out, Job& incoming, const std::vector<DeviceSt
 // "I is restored on a device as soon as the room is there, but on approval: it stays quiet"
 void Group::restoreReady(Step& s, Job& job) {
   for (auto& [id, m] : job.members) {
-    if (!m.saved() || m.early || !roster_.up(m.node)) continue;
+    // A member that was seen late may still be brought to rest there.
+    bool locking = job.onNode[m.node].locking();
+    if (!m.saved() || m.early || locking || !roster_.up(m.node)) continue;
     bool room = std::all_of(m.at.begin(), m.at.end(), [&](const DeviceState* d) {
       bool free = d->present.onlyOf(job) && (!d->holder || d->holder == &job);
       return free && (!d->rescuer || d->rescuer == &job);
@@ -140,6 +143,7 @@ void Group::restoreReady(Step& s, Job& job) {
     index(job, m);
     job.cameIn |= !job.rescue;
     job.move->moved = job.move->restored = true;
+    ++job.onNode[m.node].moves;
     Order order;
     order.member = id;
     order.forWhom = job.id;

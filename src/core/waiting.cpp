@@ -12,6 +12,7 @@ void Group::on(Step& s, const AcquireRequested& e) {
   Participant& p = *roster_.participant(e.participant);
   Job& job = *p.job;
   if (p.stand != Participant::Stand::Out) return askedAgain(s, p, e);
+  roster_.requests.erase(p.request);
   p.request = e.request;
   p.since = s.now;
   p.standReported = true;
@@ -43,10 +44,15 @@ void Group::askedAgain(Step& s, Participant& p, const AcquireRequested& e) {
     p.standReported = true;
     return;
   }
-  if (p.request == e.request) return;  // answered by a grant that is on its way
+  if (p.request == e.request) {  // answered by a grant that is on its way
+    p.standReported = true;
+    return;
+  }
   if (reporting && !waits && p.job->slice) {
     // The grant named it by a number that its node has forgotten: once more, by the new one.
+    roster_.requests.erase(p.request);
     p.request = e.request;
+    roster_.requests[p.request] = &p;
     p.standReported = true;
     return giveGrant(s, *p.job, p.node, {p.request}, s.now - p.since, {});
   }
@@ -58,6 +64,7 @@ void Group::on(Step& s, const AcquireCancelled& e) {
   Participant& p = *it->second;
   if (p.stand == Participant::Stand::Waiting) return stopWaiting(p);
   leaveSlice(s, p);  // its node gave it up before the grant arrived there
+  roster_.requests.erase(std::exchange(p.request, RequestId{}));
 }
 
 void Group::wait(Participant& p, Instant now) {
@@ -159,7 +166,7 @@ bool Group::freeNow(Job& job, Instant now) const {
                                [](const DeviceState* d) { return !d->waiters.empty(); });
   if (contested || obstacle(job, {}, now).kind != Obstacle::Kind::None) return false;
   bool locking = std::any_of(job.onNode.begin(), job.onNode.end(), [](const auto& n) {
-    return n.second.quiescing || n.second.releasing;
+    return n.second.quiescing || n.second.releasing || n.second.moves > 0;
   });
   return !locking && !job.moving() && !job.hasSaved();
 }

@@ -69,9 +69,12 @@ void OrderBook::ranLate(NodeRecord& node, OperationId operation,
 void OrderBook::failed(NodeRecord& node, OperationId operation, const kj::Exception& exception) {
   // Stays open: whether it was done is asked when the node returns.
   if (exception.getType() == kj::Exception::Type::DISCONNECTED) return;
+  // What its node cannot take in says nothing about the job: a driver speaks in outcomes only.
+  bool unknown = exception.getType() == kj::Exception::Type::UNIMPLEMENTED;
   end(node, operation,
-      {.code = Outcome::Code::Failed,
-       .cause = Cause::DriverError,
+      {.code = unknown ? Outcome::Code::Failed : Outcome::Code::Refused,
+       .cause = unknown ? Cause::Unsupported : Cause::NodeSuspect,
+       .lasting = unknown,
        .detail = sentenceOf(exception)});
 }
 

@@ -95,6 +95,7 @@ public:
                  .waitedUs = p.getWaitedUs(),
                  .restored = p.getRestored(),
                  .bytes = p.getBytes()};
+    order.grants = g.epoch;
     for (auto id : p.getRequests()) g.requests.push_back(RequestId{id});
     return obey(context, order, [&o = orders_, g] { return o.grant(g); });
   }
@@ -103,6 +104,7 @@ public:
     auto epoch = fromWire(p.getEpoch());
     auto order = read(p.getOrder(), "end-slice");
     order.givesBack = true;
+    order.ends = epoch;
     return obey(context, order, [&o = orders_, job = order.job, epoch]() -> Soon<Outcome> {
       return o.endSlice(job, epoch);
     });
@@ -172,7 +174,9 @@ private:
 
   void checkCurrent() const {
     if (orders_.isCurrent(session_)) return;
-    kj::throwFatalException(sentence("this node has begun a later session; this one is void"));
+    // As if the line had broken: what it ordered is ordered again over the later one.
+    kj::throwFatalException(sentence("this node has begun a later session; this one is void",
+                                     kj::Exception::Type::DISCONNECTED));
   }
 
   template <class Context>

@@ -19,6 +19,23 @@ std::string nameOf(const JobName& job, OperationId operation) {
   return out.append(std::to_string(std::uint64_t(operation)));
 }
 
+// Before the outcome of an order that ended a slice.
+constexpr char kEnded = 'e';
+
+std::string encodeEnded(const Epoch& e) {
+  return kEnded + std::to_string(e.generation) + ' ' + std::to_string(e.counter) + ' ';
+}
+
+std::optional<Epoch> takeEnded(std::string& text) {
+  if (text.empty() || text[0] != kEnded) return std::nullopt;
+  std::istringstream in(text.substr(1));
+  Epoch e;
+  in >> e.generation >> e.counter;
+  if (!in.ignore()) throw std::invalid_argument("it names no slice");
+  text.erase(0, 1 + std::size_t(in.tellg()));
+  return e;
+}
+
 }  // namespace
 
 std::string encode(const Outcome& o) {
@@ -54,10 +71,12 @@ void Fence::load() {
     if (second == std::string::npos) throw std::invalid_argument("it names no order");
     JobName job{rest.substr(0, first), rest.substr(first + 1, second - first - 1)};
     Entry entry{.operation = OperationId{decodeNumber(rest.substr(second + 1))}};
-    if (value.empty())
+    auto text = value;
+    entry.ended = takeEnded(text);
+    if (text.empty())
       entry.cut = true;
     else
-      entry.outcome = decodeOutcome(value);
+      entry.outcome = decodeOutcome(text);
     orders_[job].push_back(std::move(entry));
   });
   for (auto& [job, entries] : orders_) std::ranges::sort(entries, {}, &Entry::operation);
@@ -94,22 +113,32 @@ Fence::Decision Fence::admit(const JobName& job, OperationId operation) {
   return decision;
 }
 
-void Fence::finished(const JobName& job, OperationId operation, const Outcome& outcome) {
-  auto changes = finishing(job, operation, outcome);
+bool Fence::hasEnded(const JobName& job, OperationId operation, const Epoch& slice) const {
+  auto it = orders_.find(job);
+  return it != orders_.end() && std::ranges::any_of(it->second, [&](const Entry& entry) {
+           return entry.operation > operation && entry.ended && *entry.ended >= slice;
+         });
+}
+
+void Fence::finished(const JobName& job, OperationId operation, const Outcome& outcome,
+                     std::optional<Epoch> ended) {
+  auto changes = finishing(job, operation, outcome, ended);
   if (!changes.empty()) records_.keep(changes);
 }
 
 std::vector<Records::Change> Fence::finishing(const JobName& job, OperationId operation,
-                                              const Outcome& outcome) {
+                                              const Outcome& outcome, std::optional<Epoch> ended) {
   auto it = orders_.find(job);
   if (it == orders_.end()) return {};  // the job ended, or a new generation began, while it ran
   auto& entries = it->second;
   auto same = std::ranges::find(entries, operation, &Entry::operation);
   if (same == entries.end()) return {};
   same->outcome = outcome;
+  same->ended = ended;
+  auto value = (ended ? encodeEnded(*ended) : "") + encode(outcome);
   std::vector<Records::Change> changes;
   changes.reserve(2);
-  changes.push_back({nameOf(job, operation), encode(outcome), false});
+  changes.push_back({nameOf(job, operation), std::move(value), false});
   drop(job, changes);
   return changes;
 }

@@ -28,8 +28,13 @@ public:
   };
   // `Obey` has recorded the intent.
   Decision admit(const JobName& job, OperationId operation);
-  void finished(const JobName& job, OperationId operation, const Outcome& outcome);
+  // `ended`: the slice that the order was about has ended with it.
+  void finished(const JobName& job, OperationId operation, const Outcome& outcome,
+                std::optional<Epoch> ended = {});
   Decision look(const JobName& job, OperationId operation) const;  // admits nothing
+  // An order that came later has ended the slice. A grant of which nobody saw the end, because the
+  // daemon was killed under it, is not to be obeyed anew then.
+  bool hasEnded(const JobName& job, OperationId operation, const Epoch& slice) const;
 
   // Ids grow within one generation of the master: a new one starts anew.
   void newGeneration();
@@ -39,13 +44,14 @@ private:
   struct Entry {
     OperationId operation{};
     std::optional<Outcome> outcome;  // nothing: it runs
+    std::optional<Epoch> ended;      // the slice that ended with it
     bool cut = false;                // it ran in an earlier life of the daemon
   };
   static constexpr std::size_t kRemembered = 64;  // per job; what runs is never dropped
 
   void load();
   std::vector<Records::Change> finishing(const JobName& job, OperationId operation,
-                                         const Outcome& outcome);
+                                         const Outcome& outcome, std::optional<Epoch> ended);
   void drop(const JobName& job, std::vector<Records::Change>& changes);
 
   Records& records_;

@@ -98,6 +98,7 @@ Soon<BackendOutcome> Mover::run(MemberId id, Residency during, Call call) {
   }
   setResidency(m, during);
   busy_.insert(id);
+  looked_.erase(id);
   return parts_.workers
       .call<BackendOutcome>([backend, process = parts_.watch.held(m.process.identity), call] {
         if (!process || !process->isStill()) return goneBelow();
@@ -352,7 +353,7 @@ Soon<Outcome> Mover::discard(MemberId member) {
 kj::Promise<void> Mover::adopt(MemberId id) {
   auto* m = parts_.registry.member(id);
   auto* backend = m ? backendOf(m->job) : nullptr;
-  if (!backend) return kj::READY_NOW;
+  if (!backend || busy_.contains(id)) return kj::READY_NOW;
   Target target{m->process.identity.pid};
   if (backend->isWeightless()) {
     // What it knew went with the last life of the daemon; the journal has it.
@@ -361,16 +362,17 @@ kj::Promise<void> Mover::adopt(MemberId id) {
     if (away) backend->save(target, {});
     return kj::READY_NOW;
   }
+  looked_.insert(id);
   return parts_.workers
       .call<TargetState>([backend, process = parts_.watch.held(m->process.identity)] {
         return process && process->isStill() ? backend->state(process->target())
                                              : TargetState::Gone;
       })
       .then([this, id](TargetState state) {
+        // Else a call has begun since, and may have ended: its own look is the later one.
+        bool isLast = looked_.erase(id) > 0;
         auto* m = parts_.registry.member(id);
-        if (m && !busy_.contains(id)) {  // else an order's own look tells
-          setResidency(*m, residencyOf(state, Residency::Faulted));
-        }
+        if (m && isLast) setResidency(*m, residencyOf(state, Residency::Faulted));
       });
 }
 

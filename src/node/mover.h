@@ -88,6 +88,7 @@ private:
 
   Parts parts_;
   std::set<MemberId> busy_;
+  std::set<MemberId> looked_;  // adopt() reads where they are, and no call has begun since
 };
 
 }  // namespace ts::node

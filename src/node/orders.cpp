@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "node/causes.h"
@@ -20,10 +19,10 @@ std::uint64_t number(OperationId id) {
 }
 
 // Nobody is let into a slice that was ended while its members were let go: the master answers them.
-Outcome endedBefore(const GrantOrder& order, Outcome released) {
+Outcome endedBefore(const Epoch& slice, Outcome released) {
   released.code = Outcome::Code::Refused;
   released.cause = Cause::Stale;
-  released.detail = "slice " + text(order.epoch) + " was ended before it began";
+  released.detail = "slice " + text(slice) + " was ended before it began";
   return released;
 }
 
@@ -50,7 +49,7 @@ std::uint64_t micros(kj::Duration d) {
 }
 
 bool isGrant(const Orders::Order& order) {
-  return std::string_view(order.verb) == "grant";
+  return order.grants.has_value();
 }
 
 }  // namespace
@@ -123,6 +122,9 @@ Soon<Outcome> Orders::obey(Order order, Run run) {
     auto outcome = busy(order);
     outcome.need = number(order.operation);
     return outcome;
+  }
+  if (order.grants && parts_.fence.hasEnded(order.job, order.operation, *order.grants)) {
+    return endedBefore(*order.grants, {});
   }
   if (order.moves && isBusy(order)) {
     KJ_IF_MAYBE (before, grantBefore(order)) {
@@ -218,8 +220,9 @@ Outcome Orders::ended(std::uint64_t serial, Outcome outcome) {
 
 // Without its end in the record the order is obeyed anew by a later life of the daemon.
 void Orders::record(const Order& order, const Outcome& outcome) {
-  KJ_IF_MAYBE (e, kj::runCatchingExceptions(
-                      [&] { parts_.fence.finished(order.job, order.operation, outcome); })) {
+  KJ_IF_MAYBE (e, kj::runCatchingExceptions([&] {
+                 parts_.fence.finished(order.job, order.operation, outcome, order.ends);
+               })) {
     parts_.log.error(Line("no-record").add("job", text(order.job)).add("why", sentenceOf(*e)));
   }
 }
@@ -324,7 +327,7 @@ Soon<Outcome> Orders::grant(const GrantOrder& order) {
     // What cannot be unlocked is not entered: the master says what becomes of the job.
     if (!outcome.ok()) return outcome;
     if (order.requests.empty()) return outcome;
-    if (isOver(order)) return endedBefore(order, std::move(outcome));
+    if (isOver(order)) return endedBefore(order.epoch, std::move(outcome));
     parts_.participants.granted(order);
     return outcome;
   });

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -62,6 +63,7 @@ public:
     // Obeyed also where it cannot be written down: it needs no more room, and the master takes its
     // end for granted.
     bool givesBack = false;
+    std::optional<Epoch> grants, ends;  // the slice that it lets begin, or ends
   };
   Soon<Outcome> obey(Order order, Run run);
 

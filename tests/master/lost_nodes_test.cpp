@@ -320,3 +320,23 @@ TEST_CASE("a master with nodes of its own starts anew above a node that has seen
   mine.connect(house.address);
   CHECK(mine.generation == other.generation);
 }
+
+TEST_CASE("an exception of a node is no driver error: the order is given again", "[master]") {
+  using Type = kj::Exception::Type;
+  for (auto type : {Type::OVERLOADED, Type::FAILED}) {
+    MasterHouse house;
+    ScriptedNode node(house.loop, "n1");
+    node.connect(house.address);
+    node.join("rl", "A", 1);
+    node.join("rl", "B", 2);
+    node.seeMember(11, "rl", "A", 1000);
+    node.thrown["prepare"] = {type};
+    node.acquire(2, 100);
+    house.until(
+        [&] { return node.ordered("prepare B") == 1 && house.shell().orders().open() == 0; });
+    auto job = house.shell().directory().find(JobName{"rl", "B"})->id;
+    CHECK(house.shell().cluster().view(job)->cause == Cause::NodeSuspect);
+    house.until([&] { return node.entered(2); });
+    CHECK(node.refusals.empty());
+  }
+}

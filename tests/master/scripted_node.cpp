@@ -91,6 +91,11 @@ private:
 Outcome ScriptedNode::obey(const std::string& verb, const JobName& job, OperationId operation) {
   orders.push_back(verb + " " + job.name);
   operations.push_back(operation);
+  if (auto& exceptions = thrown[verb]; !exceptions.empty()) {
+    auto type = exceptions.front();
+    exceptions.pop_front();
+    kj::throwFatalException(sentence("no room for another call", type));
+  }
   auto& scripted = script[verb];
   if (scripted.empty()) return {};
   Outcome outcome = scripted.front();

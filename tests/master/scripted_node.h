@@ -60,6 +60,8 @@ public:
 
   // The next order with this verb ends so instead of being obeyed.
   std::map<std::string, std::deque<Outcome>> script;
+  // The next order with this verb is answered with an exception.
+  std::map<std::string, std::deque<kj::Exception::Type>> thrown;
   // Orders with this verb are done and not answered until it is cleared.
   std::string held;
   void answerHeld();

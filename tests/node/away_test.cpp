@@ -492,6 +492,28 @@ TEST_CASE("FF-D5: a grant that a killed daemon had begun is finished by the next
   CHECK(a->acquire().epoch_counter == 7);
 }
 
+TEST_CASE("FF-D5: a grant that a killed daemon had begun is not obeyed anew when its slice is over",
+          "[node]") {
+  World w;
+  auto a = w.node.joined("a", "0", "fake");
+  w.node.cards.use(a->pid(), 0, 1 << 20);
+  REQUIRE(w.master.quiesce("a").wait(w.l.scope).ok());
+  w.node.backend.fake.hold("release");
+  auto operation = w.master.nextOperation;
+  auto cut = w.master.grant("a", 7, {0}, {});
+  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+  REQUIRE(w.master.endSlice("a", 7).wait(w.l.scope).ok());
+  w.node.stop();
+  w.node.backend.fake.letGo();
+  w.node.start();
+  w.master.nextOperation = operation;
+  auto outcome = w.master.grant("a", 7, {0}, {}).wait(w.l.scope);
+  CHECK(outcome.code == Outcome::Code::Refused);
+  CHECK(outcome.cause == Cause::Stale);
+  CHECK(outcome.detail == "slice 1.7 was ended before it began");
+  CHECK(w.node->registry().grantedTo(0) == nullptr);
+}
+
 TEST_CASE("FF-A3: a save that a killed daemon had begun is measured by the next", "[node]") {
   World w;
   auto a = w.node.joined("a", "0", "fake");

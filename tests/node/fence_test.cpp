@@ -88,3 +88,22 @@ TEST_CASE("the record is bounded, and never drops what runs", "[node]") {
   fence.finished(kA, op(1), {});
   CHECK(records.all().size() <= 65);
 }
+
+TEST_CASE("a slice that a later order has ended is known to be over, also after a restart",
+          "[node]") {
+  MemoryRecords records;
+  {
+    Fence fence(records);
+    fence.admit(kA, op(1));  // the grant, under which the daemon is killed
+    fence.admit(kA, op(2));
+    fence.finished(kA, op(2), {}, Epoch{1, 7});
+    CHECK(fence.hasEnded(kA, op(1), {1, 7}));
+  }
+  Fence fence(records);
+  CHECK(fence.look(kA, op(1)).kind == Kind::Obey);
+  CHECK(fence.look(kA, op(2)).outcome.ok());
+  CHECK(fence.hasEnded(kA, op(1), {1, 7}));
+  CHECK_FALSE(fence.hasEnded(kA, op(1), {1, 8}));
+  CHECK_FALSE(fence.hasEnded(kA, op(3), {1, 7}));
+  CHECK_FALSE(fence.hasEnded(kB, op(1), {1, 7}));
+}

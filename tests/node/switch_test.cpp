@@ -533,3 +533,23 @@ TEST_CASE("of a process whose memory went the driver is asked one question at a 
   w.node.backend.fake.letGo();
   w.l.pumpUntil([&] { return w.residency(w.ofA) == Residency::Saved; });
 }
+
+TEST_CASE("what was read of a member before an order of it does not undo what the order found",
+          "[node]") {
+  World w;
+  CHECK(w.wait(w.master.quiesce("a")).ok());
+  w.node.backend.fake.readEarly();
+  w.node.backend.fake.hold("state");
+  w.node.cards.use(w.a->pid(), 0, kGiB);  // its memory went: the driver is asked where it is
+  CHECK(w.wait(w.master.quiesce("b")).ok());
+  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+  CHECK(w.wait(w.master.release("a")).ok());
+  CHECK(w.residency(w.ofA) == Residency::Resident);
+  w.node.backend.fake.letGo();
+  w.l.pumpUntil([&] { return w.node.backend.fake.held() == 0; });
+  for (int round = 0; round < 3; ++round) {  // the answer is heard meanwhile
+    CHECK(w.wait(w.master.release("b")).ok());
+    CHECK(w.wait(w.master.quiesce("b")).ok());
+  }
+  CHECK(w.residency(w.ofA) == Residency::Resident);
+}

@@ -18,6 +18,10 @@ public:
   void hold(const std::string& verb) {
     change([&] { held_ = verb, holding_ = true; });
   }
+  // What state() says was read before it waited.
+  void readEarly() {
+    change([&] { readsEarly_ = true; });
+  }
   void letGo() {
     change([&] { holding_ = false; });
   }
@@ -58,8 +62,9 @@ public:
   }
   TargetState state(const Target& target) override {
     std::unique_lock lock(mutex_);
+    auto before = stateOf(target.pid);
     waitWhileHeld(lock, "state");
-    return stateOf(target.pid);
+    return readsEarly_ ? before : stateOf(target.pid);
   }
   BackendOutcome quiesce(const Target& target, Deadline) override {
     return call("quiesce", target, TargetState::Running, TargetState::Locked);
@@ -152,6 +157,7 @@ private:
   std::map<pid_t, TargetState> states_;
   std::string held_;
   bool holding_ = false;
+  bool readsEarly_ = false;
   int waiting_ = 0;
   std::uint64_t bytes_ = 1 << 20;
   std::uint64_t residue_ = 0;

@@ -147,6 +147,7 @@ void World::report(NodeId id) {
     std::string where = text(id) + ":";
     for (const Device& d : grant.second)
       where += (where.back() == ':' ? "" : ",") + digits(d.index);
+    found_.insert({job, grant.first});
     send(GrantReported{job, id, grant.first, grant.second},
          "granted " + text(job) + " " + where + " epoch=" + ts::text(grant.first));
   }
@@ -167,6 +168,7 @@ void World::report(NodeId id) {
   }
   for (const Person& p : all) {
     if (p.stand == Stand::In) {
+      found_.insert({p.job, p.epoch});
       send(SliceReported{p.id, p.epoch}, "in-slice " + p.name + " epoch=" + ts::text(p.epoch));
     } else if (p.stand == Stand::Waiting) {
       send(AcquireRequested{p.request, p.id, false, p.ticket},

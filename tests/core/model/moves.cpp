@@ -174,7 +174,7 @@ Outcome::Code World::fate(const Open& order, unsigned how) const {
   if (order.verb == "restore") return dice < 5 ? Code::Refused : dice < 9 ? Code::Failed : Code::Ok;
   if (order.verb == "save") return dice < 2 ? Code::Failed : dice == 2 ? Code::Refused : Code::Ok;
   if (order.verb == "quiesce") return dice < 2 ? Code::Failed : Code::Ok;
-  if (order.verb == "grant") return dice == 0 && how % 3 == 0 ? Code::Failed : Code::Ok;
+  if (order.verb == "grant" && how % 3 == 0 && dice < 2) return dice ? Code::Refused : Code::Failed;
   if (order.verb == "release") return dice == 0 ? Code::Failed : Code::Ok;
   if (order.verb == "kill") return dice == 0 ? Code::Failed : Code::Ok;
   return Code::Ok;
@@ -209,9 +209,11 @@ Outcome World::apply(const Open& order, Outcome::Code code, unsigned how) {
     }
     o.members.push_back(t.fact);
   }
-  if (!ok)
-    o.cause = order.verb == "restore" && code == Outcome::Code::Refused ? Cause::NoDeviceMemory
-                                                                        : Cause::DriverError;
+  bool refused = code == Outcome::Code::Refused;
+  if (!ok) o.cause = Cause::DriverError;
+  if (refused && order.verb == "restore") o.cause = Cause::NoDeviceMemory;
+  // A call of an earlier master runs there; or the slice is not to be had at all.
+  if (refused && order.verb == "grant") o.cause = how % 4 ? Cause::Busy : Cause::Stale;
   o.lasting = code == Outcome::Code::Failed && how % 7 == 1 && order.verb != "release";
   return o;
 }
@@ -219,8 +221,7 @@ Outcome World::apply(const Open& order, Outcome::Code code, unsigned how) {
 // The node answers those that still wait when it obeys a grant.
 void World::answered(const Grant& a, bool ok) {
   for (RequestId r : a.requests) {
-    if (!promised_.count(r) || !ok) continue;
-    promised_.erase(r);
+    if (promised_.erase(r) == 0 || !ok) continue;
     if (!asked_.count(r) || !people_.count(asked_.at(r))) continue;  // its caller is gone
     Person& p = people_.at(asked_.at(r));
     asked_.erase(r);
@@ -243,7 +244,10 @@ void World::countFailure(const Open& order, Outcome::Code code, const Outcome& o
     jobs_.at(order.job).odd = true;  // half of it runs until a later try
   }
   if (v == "kill") ++counts_["row kill fails"];
-  if (v == "grant") ++counts_["row a node cannot complete a grant"];
+  if (v == "grant") {
+    ++counts_["row a node cannot complete a grant"];
+    jobs_.at(order.job).odd = true;  // "completed on the others"
+  }
   if (v == "restore") {
     bool room = o.cause == Cause::NoDeviceMemory;
     ++counts_[room ? "row restore lacks memory" : "row restore fails"];

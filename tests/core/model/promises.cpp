@@ -125,7 +125,8 @@ void World::check(const Restore& a) {
 // "no two conflicting jobs are granted", "no grant before barrier 2", "epochs only grow"
 void World::check(const Grant& a) {
   bool same = a.epoch == jobs_.at(a.job).epoch;
-  for (const auto& [id, p] : people_) {  // a slice that a new master found
+  same |= found_.count({a.job, a.epoch}) > 0;
+  for (const auto& [id, p] : people_) {
     same |= p.job == a.job && p.stand == Stand::In && p.epoch == a.epoch;
   }
   must(same || a.epoch > last_, "an epoch that does not grow: " + ts::text(a.epoch));

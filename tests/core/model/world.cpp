@@ -98,6 +98,8 @@ JobId World::addJob(GroupId group) {
     addPerson(id, part, process);
     // What joins beside others has nothing on the device yet.
     if (!stateless) addThing(id, part, Residency::Absent);
+    // A child of it: what it touches outside a slice may find the others saved.
+    if (!stateless && random_() % 3 == 0) addThing(id, part, Residency::Absent);
   }
   return id;
 }

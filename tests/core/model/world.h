@@ -208,6 +208,7 @@ private:
   std::map<std::pair<NodeId, JobId>, Room> rooms_;
   std::set<std::pair<NodeId, JobId>> refused_;  // bookings, in the step that is told
   std::set<GroupId> paused_;
+  std::set<std::pair<JobId, Epoch>> found_;  // slices that nodes have told a new master of
   Epoch last_;
   std::uint64_t requests_ = 0, participants_ = 0, jobCount_ = 0;
   unsigned generation_ = 1;
