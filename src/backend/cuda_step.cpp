@@ -91,13 +91,12 @@ BackendOutcome StepRunner::run(pid_t pid, const Step& step, milliseconds patienc
   auto began = std::chrono::steady_clock::now();
   Result result = step.call();
   auto took = std::chrono::steady_clock::now() - began;
-  BackendOutcome outcome = conclude(pid, step, before, result);
+  BackendOutcome outcome = conclude(pid, step, result);
   outcome.took = std::chrono::duration_cast<std::chrono::microseconds>(took);
   return outcome;
 }
 
-BackendOutcome StepRunner::conclude(pid_t pid, const Step& step, const StateRead& before,
-                                    Result result) {
+BackendOutcome StepRunner::conclude(pid_t pid, const Step& step, Result result) {
   ProcessLook look = lookAt(pid);
   if (look.kind != ProcessKind::Leader) {
     BackendOutcome outcome = refuse(look, pid);
@@ -110,8 +109,9 @@ BackendOutcome StepRunner::conclude(pid_t pid, const Step& step, const StateRead
   if (success && arrived) return {.after = after.state};
   BackendOutcome outcome = failure(pid, step, result, after);
   if (!arrived) return outcome;
-  // The driver was silent before, and refuses because the process was already there.
-  bool wasThere = !before.answered && result == Result::IllegalState;
+  // The driver refuses because the process was there before this call: it was silent when asked, or
+  // the call of another caller, a daemon that was killed in the middle of it, has ended meanwhile.
+  bool wasThere = result == Result::IllegalState;
   if (wasThere || !step.undo) return {.detail = outcome.detail, .after = after.state};
   return undo(pid, step, std::move(outcome));
 }

@@ -290,3 +290,13 @@ TEST_CASE("an illegal lock after a silent state query is no undo: it was locked 
   CHECK(s.backend.quiesce(s.target, inFiveMinutes()).ok());
   CHECK(s.calls() == CudaScript::Calls{"lock"});
 }
+
+TEST_CASE("FF-A20: a save that another caller's call finished first is done, and not undone",
+          "[backend]") {
+  CudaScript s(kLocked);
+  s.reply("checkpoint", {.result = Result::IllegalState, .becomes = kSaved});
+  BackendOutcome outcome = s.backend.save(s.target, {});
+  CHECK(outcome.ok());
+  CHECK(outcome.after == TargetState::Saved);
+  CHECK(s.calls() == CudaScript::Calls{"checkpoint"});
+}

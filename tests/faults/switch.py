@@ -220,6 +220,7 @@ class Watch:
         self.jobs, self.dead, self.killed = jobs, dead, killed
         self.stands = {pid: "runs" if job == "o" else "saved" for pid, job in jobs.items()}
         self.under_way = {}  # pid: (call, caller)
+        self.inherited = {}  # pid: the call of a killed daemon before the one under way
 
     def see(self, line):
         """What is wrong, or nothing."""
@@ -238,15 +239,19 @@ class Watch:
 
     def inherit(self, pid):
         call, caller = self.under_way.get(pid, (None, None))
+        self.inherited.pop(pid, None)
         if caller in self.killed:
             del self.under_way[pid]
+            self.inherited[pid] = call
             self.stands[pid] = self.AFTER[call]
 
     def ended(self, call, pid, code):
         self.under_way.pop(pid, None)
         if code == 0:
             self.stands[pid] = self.AFTER[call]
-        return "a call in a wrong state: it was done already, or out of turn" if code == 401 else None
+        # What a killed daemon had asked for ends whenever it does; its next life may have asked meanwhile.
+        late = self.inherited.get(pid) == call
+        return "a call in a wrong state: it was done already, or out of turn" if code == 401 and not late else None
 
     def others(self, pid, same_job):
         return {other: self.stands[other] for other, job in self.jobs.items()

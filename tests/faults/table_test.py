@@ -326,6 +326,7 @@ def node_dead(test, call, n):
         test.assertEqual(s.c.tsctl("declare-dead", f"n{n + 1}").returncode, 0)
         for name in "io":
             s.c.master.wait_for(rf"\bjob-broken\b.*job={name}\b", s.said)
+        s.dead.update((s.i[n].pid, s.o[n].pid))  # from here on they are jobs of one rank
         s.wires[n].cut()
         x = [s.c.job(node=m, job="x", gang=2) for m in NODES]
         acquire_all(s.c, x)
