@@ -87,7 +87,10 @@ BackendOutcome StepRunner::run(pid_t pid, const Step& step, milliseconds patienc
   ProcessLook look = lookAt(pid);
   if (look.kind != ProcessKind::Leader) return refuse(look, pid);
   StateRead before = states_.read(pid, patience);
-  if (auto outcome = settled(pid, step, before)) return *outcome;
+  if (auto outcome = settled(pid, step, before)) {
+    look = lookAt(pid);  // what is said of one that died meanwhile is not about its state
+    return look.kind == ProcessKind::Gone ? refuse(look, pid) : *outcome;
+  }
   auto began = std::chrono::steady_clock::now();
   Result result = step.call();
   auto took = std::chrono::steady_clock::now() - began;

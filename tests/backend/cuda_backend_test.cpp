@@ -300,3 +300,11 @@ TEST_CASE("FF-A20: a save that another caller's call finished first is done, and
   CHECK(outcome.after == TargetState::Saved);
   CHECK(s.calls() == CudaScript::Calls{"checkpoint"});
 }
+
+TEST_CASE("FF-A6: a target that dies while it is asked for its state is gone, not a failed call",
+          "[backend]") {
+  CudaScript s;
+  s.reply("state", {.result = Result::InvalidValue, .during = [&] { s.child.killUnreaped(); }});
+  CHECK(s.backend.quiesce(s.target, inFiveMinutes()).code == TargetGone);
+  CHECK(s.calls() == CudaScript::Calls{});
+}
