@@ -31,7 +31,7 @@ TEST_CASE("FF-A17: a restore never asks the driver to move a process to other de
   CHECK(s.fake.remappings == 0);
 }
 
-TEST_CASE("what was already obeyed is not done twice", "[backend]") {
+TEST_CASE("P57: what was already obeyed is not done twice", "[backend]") {
   CudaScript s(kSaved);
   BackendOutcome saved = s.backend.save(s.target, {});
   CHECK(saved.ok());
@@ -201,7 +201,7 @@ TEST_CASE("FF-A24: a state that we do not know is named, lasting, and nothing is
   CHECK(s.calls().empty());
 }
 
-TEST_CASE("the wrong order is refused with what the process is", "[backend]") {
+TEST_CASE("P56, P57: the wrong order is refused with what the process is", "[backend]") {
   CudaScript s;
   BackendOutcome outcome = s.backend.save(s.target, {});
   CHECK(outcome.code == WrongState);

@@ -42,7 +42,7 @@ struct TwoJobs {
 
 }  // namespace
 
-TEST_CASE("a view tells who holds, who waits, and for whom", "[core][view]") {
+TEST_CASE("P38: a view tells who holds, who waits, and for whom", "[core][view]") {
   TwoJobs t;
   t.send(MemberSeen{JobId{1}, n0, {MemberId{11}, Residency::Resident, 10, 0, {{n0, 0}}}});
   t.acquire(1);
