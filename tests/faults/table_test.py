@@ -113,7 +113,7 @@ def cannot_unlock(test, call, n):
 
 # --- a driver call hangs
 
-@row("FF_A3_FF_A4_P106", "a call past its deadline is shown and ends in the background and delays no other group")
+@row("FF_A3_FF_A4_P34_P106", "a call past its deadline is shown and ends in the background and delays no other group")
 def hangs(test, call, n):
     with Switch(group={"quiesce_deadline": "300 ms"}, node={"save_deadline": "300 ms", "restore_deadline": "300 ms"},
                 cards=2) as s:
@@ -122,6 +122,8 @@ def hangs(test, call, n):
         s.c.nodes[n].daemon.wait_for(rf"\boverdue\b.*order={ORDER[call]}\b.*{s.struck(call, n).pid}", mark)
         d = s.c.job(node=n, group="h", job="d", devices="1")
         d.acquire(deadline_ms=PATIENCE * 1000)
+        if call == "checkpoint":  # nobody comes in while somebody is on the way out
+            test.assertEqual(of(s.lines(n, "restore", "begin"), s.i[n].pid), [])
         until(lambda: any(late["pids"] == [s.struck(call, n).pid] for late in s.c.status()["nodes"][n]["late"]),
               "the call is shown")
         s.let_go()
