@@ -173,7 +173,7 @@ class Memory(unittest.TestCase):
             a.ask("yield")
             c.master.wait_for(r"\bwaiter-held-back\b.*job=b\b.*cause=no-host-memory", mark)
             why = c.tsctl("why", "g/b").stdout
-            for word in ("48.0 MiB", "40.0 MiB"):
+            for word in (str(BIG), str(40 * MIB)):
                 self.assertIn(word, why)
             self.assertEqual(c.nodes[0].trace("lock", when="begin"), [])
             self.assertEqual(a.ask("check 1"), "same")
