@@ -68,6 +68,14 @@ std::optional<BackendOutcome> settled(pid_t pid, const Step& step, const StateRe
       .code = WrongState, .detail = is + ", not " + toText(step.from), .after = after};
 }
 
+std::optional<BackendOutcome> endedDuring(pid_t pid, const Step& step) {
+  ProcessLook look = lookAt(pid);
+  if (look.kind == ProcessKind::Leader) return std::nullopt;
+  BackendOutcome outcome = refuse(look, pid);
+  outcome.detail += std::string(" during ") + step.entry;
+  return outcome;
+}
+
 }  // namespace
 
 StepRunner::StepRunner(std::shared_ptr<const Driver> driver, Patience patience)
@@ -100,16 +108,12 @@ BackendOutcome StepRunner::run(pid_t pid, const Step& step, milliseconds patienc
 }
 
 BackendOutcome StepRunner::conclude(pid_t pid, const Step& step, Result result) {
-  ProcessLook look = lookAt(pid);
-  if (look.kind != ProcessKind::Leader) {
-    BackendOutcome outcome = refuse(look, pid);
-    outcome.detail += std::string(" during ") + step.entry;
-    return outcome;
-  }
+  if (auto ended = endedDuring(pid, step)) return *ended;
   bool success = result == Result::Success;
   StateRead after = states_.read(pid, success ? patience_.afterCall : patience_.beforeCall);
   bool arrived = after.state == step.to;
   if (success && arrived) return {.after = after.state};
+  if (auto ended = endedDuring(pid, step)) return *ended;  // while it was asked for its state
   BackendOutcome outcome = failure(pid, step, result, after);
   if (!arrived) return outcome;
   // The driver refuses because the process was there before this call: it was silent when asked, or

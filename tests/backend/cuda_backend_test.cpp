@@ -307,4 +307,9 @@ TEST_CASE("FF-A6: a target that dies while it is asked for its state is gone, no
   s.reply("state", {.result = Result::InvalidValue, .during = [&] { s.child.killUnreaped(); }});
   CHECK(s.backend.quiesce(s.target, inFiveMinutes()).code == TargetGone);
   CHECK(s.calls() == CudaScript::Calls{});
+
+  CudaScript t(kLocked);
+  t.reply("state", {.becomes = kLocked});
+  t.reply("state", {.result = Result::InvalidValue, .during = [&] { t.child.killUnreaped(); }});
+  CHECK(t.backend.release(t.target).code == TargetGone);
 }

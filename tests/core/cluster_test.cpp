@@ -1,6 +1,7 @@
 // What a cluster shows of itself, and what it answers to those it does not know.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <optional>
 #include <string>
 
 #include "core/cluster.h"
@@ -50,16 +51,16 @@ TEST_CASE(
   t.send(MemberSeen{JobId{1}, n0, {MemberId{11}, Residency::Resident, 10, 0, {{n0, 0}}}});
   t.acquire(1);
   t.acquire(2);
-  t.send(Yielded{ParticipantId{1}, {0, 1}});
+  t.send(Yielded{ParticipantId{1}, t.cluster.view(JobId{1})->epoch});
   std::vector<double> waits;
   Instant now{};
   for (int attempt = 0; attempt < 12; ++attempt) {
-    OperationId asked{};
+    std::optional<OperationId> asked;
     for (const Action& action : t.out)
       if (const auto* prepare = std::get_if<Prepare>(&action)) asked = prepare->operation;
-    REQUIRE(asked != OperationId{});
+    REQUIRE(asked);
     Outcome no{.code = Outcome::Code::Refused, .cause = Cause::NoHostMemory};
-    t.at(now, OrderFinished{asked, no});
+    t.at(now, OrderFinished{*asked, no});
     REQUIRE(t.cluster.nextWake());
     waits.push_back(std::chrono::duration<double>(*t.cluster.nextWake() - now).count());
     now = *t.cluster.nextWake();

@@ -134,6 +134,12 @@ class Switch:
         self.killed.add(self.c.nodes[n].daemon.pid)
         self.c.nodes[n].daemon.kill()
 
+    def room_is_seen(self, call, n):
+        """What a killed daemon was restoring has its memory already and is listed only when it is there: until then a new
+        life finds no room for it."""
+        if call == "restore":
+            until(lambda: self.states(self.i)[n] == "locked", "the restore has ended")
+
     # --- what became of it
 
     def states(self, ranks):

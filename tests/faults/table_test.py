@@ -265,6 +265,7 @@ def node_killed(test, call, n):
         s.reach(call, n)
         s.kill_node(n)
         s.let_go()
+        s.room_is_seen(call, n)
         s.c.nodes[n].start_connected()
         s.goes_on(test)
 
@@ -287,6 +288,7 @@ def both_killed(test, call, n):
         s.kill_node(n)
         s.c.master.kill()
         s.let_go()
+        s.room_is_seen(call, n)
         s.c.start_master()
         s.c.nodes[n].start_connected()
         s.goes_on(test)
