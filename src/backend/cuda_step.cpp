@@ -68,6 +68,14 @@ std::optional<BackendOutcome> settled(pid_t pid, const Step& step, const StateRe
       .code = WrongState, .detail = is + ", not " + toText(step.from), .after = after};
 }
 
+std::optional<BackendOutcome> endedDuring(pid_t pid, const Step& step) {
+  ProcessLook look = lookAt(pid);
+  if (look.kind == ProcessKind::Leader) return std::nullopt;
+  BackendOutcome outcome = refuse(look, pid);
+  outcome.detail += std::string(" during ") + step.entry;
+  return outcome;
+}
+
 }  // namespace
 
 StepRunner::StepRunner(std::shared_ptr<const Driver> driver, Patience patience)
@@ -87,31 +95,30 @@ BackendOutcome StepRunner::run(pid_t pid, const Step& step, milliseconds patienc
   ProcessLook look = lookAt(pid);
   if (look.kind != ProcessKind::Leader) return refuse(look, pid);
   StateRead before = states_.read(pid, patience);
-  if (auto outcome = settled(pid, step, before)) return *outcome;
+  if (auto outcome = settled(pid, step, before)) {
+    look = lookAt(pid);  // what is said of one that died meanwhile is not about its state
+    return look.kind == ProcessKind::Gone ? refuse(look, pid) : *outcome;
+  }
   auto began = std::chrono::steady_clock::now();
   Result result = step.call();
   auto took = std::chrono::steady_clock::now() - began;
-  BackendOutcome outcome = conclude(pid, step, before, result);
+  BackendOutcome outcome = conclude(pid, step, result);
   outcome.took = std::chrono::duration_cast<std::chrono::microseconds>(took);
   return outcome;
 }
 
-BackendOutcome StepRunner::conclude(pid_t pid, const Step& step, const StateRead& before,
-                                    Result result) {
-  ProcessLook look = lookAt(pid);
-  if (look.kind != ProcessKind::Leader) {
-    BackendOutcome outcome = refuse(look, pid);
-    outcome.detail += std::string(" during ") + step.entry;
-    return outcome;
-  }
+BackendOutcome StepRunner::conclude(pid_t pid, const Step& step, Result result) {
+  if (auto ended = endedDuring(pid, step)) return *ended;
   bool success = result == Result::Success;
   StateRead after = states_.read(pid, success ? patience_.afterCall : patience_.beforeCall);
   bool arrived = after.state == step.to;
   if (success && arrived) return {.after = after.state};
+  if (auto ended = endedDuring(pid, step)) return *ended;  // while it was asked for its state
   BackendOutcome outcome = failure(pid, step, result, after);
   if (!arrived) return outcome;
-  // The driver was silent before, and refuses because the process was already there.
-  bool wasThere = !before.answered && result == Result::IllegalState;
+  // The driver refuses because the process was there before this call: it was silent when asked, or
+  // the call of another caller, a daemon that was killed in the middle of it, has ended meanwhile.
+  bool wasThere = result == Result::IllegalState;
   if (wasThere || !step.undo) return {.detail = outcome.detail, .after = after.state};
   return undo(pid, step, std::move(outcome));
 }

@@ -39,7 +39,7 @@ public:
   const Patience& patience() const { return patience_; }
 
 private:
-  BackendOutcome conclude(pid_t pid, const Step& step, const StateRead& before, Result result);
+  BackendOutcome conclude(pid_t pid, const Step& step, Result result);
   BackendOutcome undo(pid_t pid, const Step& step, BackendOutcome outcome);
   BackendOutcome failure(pid_t pid, const Step& step, Result result, const StateRead& after) const;
 

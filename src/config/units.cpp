@@ -1,6 +1,5 @@
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -11,20 +10,54 @@ namespace {
 
 struct Unit {
   std::string_view name;
-  double factor;
+  std::uint64_t factor;
 };
 
-constexpr std::array<Unit, 6> kTimes{
-    {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"h", 3600e6}, {"d", 86400e6}}};
+constexpr std::array<Unit, 6> kTimes{{{"us", 1},
+                                      {"ms", 1'000},
+                                      {"s", 1'000'000},
+                                      {"min", 60'000'000},
+                                      {"h", 3'600'000'000},
+                                      {"d", 86'400'000'000}}};
 constexpr std::array<Unit, 9> kSizes{{{"B", 1},
-                                      {"KB", 1e3},
-                                      {"MB", 1e6},
-                                      {"GB", 1e9},
-                                      {"TB", 1e12},
-                                      {"KiB", 1024.0},
-                                      {"MiB", 1048576.0},
-                                      {"GiB", 1073741824.0},
-                                      {"TiB", 1099511627776.0}}};
+                                      {"KB", 1'000},
+                                      {"MB", 1'000'000},
+                                      {"GB", 1'000'000'000},
+                                      {"TB", 1'000'000'000'000},
+                                      {"KiB", 1ull << 10},
+                                      {"MiB", 1ull << 20},
+                                      {"GiB", 1ull << 30},
+                                      {"TiB", 1ull << 40}}};
+
+// "12" or "1.5", without rounding: whole + parts / scale.
+struct Number {
+  std::uint64_t whole = 0, parts = 0, scale = 1;
+};
+
+const char* read(const char* at, const char* end, Number& out) {
+  auto whole = std::from_chars(at, end, out.whole);
+  if (whole.ec == std::errc::invalid_argument) return nullptr;
+  if (whole.ec != std::errc{}) out.whole = std::numeric_limits<std::uint64_t>::max();
+  at = whole.ptr;
+  if (at == end || *at != '.') return at;
+  constexpr std::uint64_t kFinest = 1'000'000'000;
+  for (++at; at != end && *at >= '0' && *at <= '9'; ++at) {
+    if (out.scale == kFinest) continue;  // finer than any unit has
+    out.parts = out.parts * 10 + std::uint64_t(*at - '0');
+    out.scale *= 10;
+  }
+  return at;
+}
+
+// False: too large.
+bool multiply(const Number& number, std::uint64_t factor, std::uint64_t& out) {
+  __extension__ using Wide = unsigned __int128;
+  Wide value = Wide(number.whole) * factor + Wide(number.parts) * factor / number.scale;
+  constexpr std::uint64_t kMost = 9'200'000'000'000'000'000;
+  if (value > kMost) return false;
+  out = std::uint64_t(value);
+  return true;
+}
 
 template <std::size_t N>
 std::string namesOf(const std::array<Unit, N>& units) {
@@ -36,10 +69,10 @@ std::string namesOf(const std::array<Unit, N>& units) {
 // "NUMBER UNIT" with or without the space.
 template <std::size_t N>
 bool parse(const std::string& text, const std::array<Unit, N>& units, const char* example,
-           double& out, std::string& why) {
-  double number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || !std::isfinite(number) || text[0] == '-') {
+           std::uint64_t& out, std::string& why) {
+  Number number;
+  const char* end = read(text.data(), text.data() + text.size(), number);
+  if (end == nullptr) {
     why = "\"" + text + "\" does not begin with a number; write it like \"" + example + "\"";
     return false;
   }
@@ -52,8 +85,7 @@ bool parse(const std::string& text, const std::array<Unit, N>& units, const char
   }
   for (const Unit& known : units) {
     if (known.name != unit) continue;
-    out = number * known.factor;
-    if (out < 9.2e18) return true;
+    if (multiply(number, known.factor, out)) return true;
     why = "\"" + text + "\" is too large";
     return false;
   }
@@ -65,17 +97,14 @@ bool parse(const std::string& text, const std::array<Unit, N>& units, const char
 }  // namespace
 
 bool parseDuration(const std::string& text, microseconds& out, std::string& why) {
-  double value = 0;
+  std::uint64_t value = 0;
   if (!parse(text, kTimes, "30 s", value, why)) return false;
-  out = microseconds(std::llround(value));
+  out = microseconds(std::int64_t(value));
   return true;
 }
 
 bool parseBytes(const std::string& text, std::uint64_t& out, std::string& why) {
-  double value = 0;
-  if (!parse(text, kSizes, "512 MiB", value, why)) return false;
-  out = std::uint64_t(std::llround(value));
-  return true;
+  return parse(text, kSizes, "512 MiB", out, why);
 }
 
 }  // namespace ts

@@ -111,7 +111,8 @@ void Group::saveFinished(Step& s, Job& job, const Order& order, const Outcome& o
   if (gone) return;
   Member& m = job.members.at(order.member);
   if (o.ok()) {
-    job.failures = 0;
+    if (!job.hasOn() && !job.moving())
+      job.failures = 0;  // one that left makes up for none that did not
     return;
   }
   if (m.dead || o.code == Outcome::Code::Gone) return;
@@ -130,7 +131,9 @@ void Group::restoreFinished(Step& s, Job& job, const Order& order, const Outcome
   if (gone) return;
   Member& m = job.members.at(order.member);
   if (o.ok()) {
-    if (!job.rescue) job.failures = 0;  // what is put back after a failure has not succeeded
+    // What is put back after a failure has not succeeded; nor has a job of which one member came
+    // back.
+    if (!job.rescue && !job.hasSaved() && !job.moving()) job.failures = 0;
     return;
   }
   if (m.dead || !m.saved() || o.code == Outcome::Code::Gone) return;

@@ -199,6 +199,7 @@ private:
   void noteIdle(DeviceState&);
   void bringBack(Instant now);
   bool mayPark(const Job&, Instant now) const;
+  static bool mayNotRun(const Job&);
   void planParking(Step&);
 
   // failures.cpp: how orders end

@@ -16,7 +16,7 @@ void Group::settleRest(Step& s) {
 void Group::settle(Step& s, Job& job) {
   giveUpMove(s, job);
   if (job.unreported > 0) return;  // what lies on its other nodes is not known yet
-  if (!job.moving() && job.fault != FaultKind::Grant) {
+  if (!job.moving() && !mayNotRun(job)) {
     if (!job.hasSaved()) {
       release(s, job);
     } else if (job.hasOn()) {
@@ -26,6 +26,12 @@ void Group::settle(Step& s, Job& job) {
     if (job.whole() && !job.rescue) job.unsavable = job.cameIn = false;
   }
   touch(job);
+}
+
+// "all of it runs, or none": who is being ended is not let go first, and what has lost a part of
+// its state, or stands where it could not be let go, waits for its end or for an operator.
+bool Group::mayNotRun(const Job& job) {
+  return job.killed || job.fault == FaultKind::Restore || job.fault == FaultKind::Grant;
 }
 
 // "the node keeps room booked for O and for I until the grant": also while both are undone. What is
@@ -128,8 +134,8 @@ void Group::bringBack(Instant now) {
 
 bool Group::mayPark(const Job& job, Instant now) const {
   bool moved = job.slice || job.rescue || job.plannedIn == derivation_;
-  bool barred = job.killed || job.fault == FaultKind::Restore || job.fault == FaultKind::Grant;
-  if (moved || barred || job.unreported > 0 || (job.retryAt && now < *job.retryAt)) return false;
+  if (moved || mayNotRun(job) || job.unreported > 0 || (job.retryAt && now < *job.retryAt))
+    return false;
   if (job.queued && !job.heldBack) return false;
   for (const auto& [id, m] : job.members) {
     if (!m.saved() && !m.moving) continue;

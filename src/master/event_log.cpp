@@ -62,6 +62,19 @@ void EventLog::ended(std::string_view verb, NodeId node, JobId job, OperationId 
   fine ? log_.debug(said) : log_.warning(said);
 }
 
+void EventLog::timed(const Spans& spans) {
+  Line said = line("switch-timed", spans.job);
+  auto add = [&](const char* key, Duration d) { said.add(key, std::int64_t(d.count())); };
+  add("total_us", spans.total());
+  add("queue_us", spans.queue);
+  add("prepare_us", spans.prepare);
+  add("lock_us", spans.lock);
+  add("save_us", spans.save);
+  add("restore_us", spans.restore);
+  add("unlock_us", spans.unlock);
+  log_.info(said);
+}
+
 // Events. ----------------------------------------------------------------------------------------
 
 void EventLog::say(const ParticipantJoined& joined) {

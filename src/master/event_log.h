@@ -7,6 +7,7 @@
 #include "core/event.h"
 #include "log/log.h"
 #include "master/directory.h"
+#include "master/timeline.h"
 
 namespace ts {
 
@@ -22,6 +23,7 @@ public:
   void ordered(const Action& action);
   void ended(std::string_view verb, NodeId node, JobId job, OperationId operation,
              const Outcome& outcome, Duration took);
+  void timed(const Spans& spans);
 
 private:
   void say(const ParticipantJoined& joined);

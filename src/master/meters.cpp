@@ -24,6 +24,15 @@ void Meters::ended(std::string_view name, const Outcome& outcome, Duration took)
   if (!outcome.ok()) v.failed.add();
 }
 
+void Meters::timed(const Spans& spans) {
+  auto* job = directory_.find(spans.job);
+  if (job == nullptr) return;
+  const Duration all[] = {spans.queue, spans.prepare, spans.lock,
+                          spans.save,  spans.restore, spans.unlock};
+  auto& phases = group(job->group).phases;
+  for (std::size_t i = 0; i < phases.size(); ++i) phases[i]->observe(seconds(all[i]));
+}
+
 void Meters::count(const Grant& grant) {
   auto* job = directory_.find(grant.job);
   if (job == nullptr || job->epoch == grant.epoch) return;  // another node of the same slice
@@ -75,7 +84,8 @@ void Meters::count(const Notice& notice) {
 
 Meters::Group& Meters::group(GroupId id) {
   while (groups_.size() <= std::size_t(id)) {
-    Labels labels{{"group", directory_.name(GroupId(groups_.size()))}};
+    std::string name = directory_.name(GroupId(groups_.size()));
+    Labels labels{{"group", name}};
     groups_.push_back(
         {metrics_.counter("timeslice_grants_total", "Slices granted.", labels),
          metrics_.histogram("timeslice_wait_seconds", "From an acquire to its grant.",
@@ -84,10 +94,21 @@ Meters::Group& Meters::group(GroupId id) {
                             secondsBounds(), labels),
          metrics_.histogram("timeslice_switch_seconds", "Moving one job out and another in.",
                             secondsBounds(), labels),
-         metrics_.counter("timeslice_moved_bytes_total", "Device state moved, out and in.",
-                          labels)});
+         metrics_.counter("timeslice_moved_bytes_total", "Device state moved, out and in.", labels),
+         phasesOf(name)});
   }
   return groups_[std::size_t(id)];
+}
+
+std::vector<Histogram*> Meters::phasesOf(const std::string& group) {
+  std::vector<Histogram*> out;
+  for (const char* phase : {"queue", "prepare", "lock", "save", "restore", "unlock"}) {
+    out.push_back(&metrics_.histogram(
+        "timeslice_phase_seconds",
+        "From an acquire that needed a switch to its end, in spans that sum to it.",
+        secondsBounds(), {{"group", group}, {"phase", phase}}));
+  }
+  return out;
 }
 
 Meters::Verb& Meters::verb(std::string_view name) {

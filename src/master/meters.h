@@ -3,9 +3,11 @@
 
 #include <deque>
 #include <string_view>
+#include <vector>
 
 #include "core/action.h"
 #include "master/directory.h"
+#include "master/timeline.h"
 #include "metrics/metrics.h"
 
 namespace ts {
@@ -18,6 +20,7 @@ public:
   void begun() { groups_.clear(); }
   void ordered(const Action& action);  // before it is obeyed
   void ended(std::string_view verb, const Outcome& outcome, Duration took);
+  void timed(const Spans& spans);
 
 private:
   // Looked up once: nothing on the path of a grant makes a string.
@@ -27,6 +30,7 @@ private:
     Histogram& holds;
     Histogram& switches;
     Counter& moved;
+    std::vector<Histogram*> phases;  // as Spans has them
   };
   struct Verb {
     std::string_view name;
@@ -35,6 +39,7 @@ private:
   };
 
   Group& group(GroupId id);
+  std::vector<Histogram*> phasesOf(const std::string& group);
   Verb& verb(std::string_view name);
   void count(const Grant& grant);
   void count(const Refuse& refusal);

@@ -69,6 +69,7 @@ void Shell::begin(Generation generation, bool recovering) {
     if (node->link != nullptr) node->link->retire("this master begins a new generation");
   orders_.clear();
   meters_.begun();
+  timeline_ = Timeline();
   pending_.clear();
   soon_.clear();
   directory_ = Directory();
@@ -146,6 +147,7 @@ void Shell::step(std::span<const Event> events) {
   for (Action& action : out_) {
     meters_.ordered(action);
     events_.ordered(action);
+    timeline_.ordered(action, now());
     std::visit([this](auto& a) { obey(a); }, action);
   }
 }
@@ -209,6 +211,10 @@ void Shell::orderEnded(const NodeOrder& order, OperationId operation, Outcome ou
   NodeRecord& node = directory_.node(nodeOf(order));
   meters_.ended(verbOf(order), outcome, took);
   events_.ended(verbOf(order), node.id, jobOf(order), operation, outcome, took);
+  if (auto spans = timeline_.ended(order, now())) {
+    meters_.timed(*spans);
+    events_.timed(*spans);
+  }
   // The node's sentence names processes only; a job may have several nodes.
   if (outcome.code == Outcome::Code::Failed && !outcome.detail.empty())
     outcome.detail += ", on node " + node.name;

@@ -15,6 +15,7 @@
 #include "master/event_log.h"
 #include "master/meters.h"
 #include "master/order_book.h"
+#include "master/timeline.h"
 #include "wire/generation.h"
 
 namespace ts {
@@ -102,6 +103,7 @@ private:
   Directory& directory_;
   EventLog& events_;
   Meters& meters_;
+  Timeline timeline_;
   OrderBook orders_;
   Cluster cluster_;
   Generation generation_;

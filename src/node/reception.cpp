@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "node/local_versions.h"
+#include "node/mps.h"
 #include "node/words.h"
 
 namespace ts::node {
@@ -11,6 +12,10 @@ namespace {
 
 constexpr std::size_t kLongestClaim = 8192;
 constexpr std::int64_t kLongestPatienceMs = 24 * 3600 * 1000;
+
+bool moves(const std::string& backend) {
+  return backend != "none" && backend != "turns";
+}
 
 std::string quoted(std::string_view text) {
   return "\"" + printable(text) + "\"";
@@ -113,6 +118,7 @@ void Reception::join(Connection& from, std::uint64_t request, const tsl_join& wh
                                         : "the claim " + quoted(claimText) + " names no device");
   }
   auto cannot = unsupported(spec.backend, claim.devices);
+  if (cannot.empty() && moves(spec.backend)) cannot = mpsClient(peer.identity.pid);
   if (!cannot.empty()) return from.reply(request, TSL_UNSUPPORTED, cannot);
   auto patience = std::clamp<std::int64_t>(what.deadline_ms, 0, kLongestPatienceMs);
   parts_.participants.join(from, request,
@@ -130,7 +136,7 @@ std::string Reception::unsupported(const std::string& backend,
     return "no backend " + quoted(backend) + " here; there are " + names;
   }
   if (!it->second.empty()) return "backend " + backend + " cannot be used here: " + it->second;
-  if (backend == "none" || backend == "turns") return "";  // nothing is moved
+  if (!moves(backend)) return "";
   for (const auto& d : parts_.devices) {
     bool claimed = std::ranges::find(devices, d.index) != devices.end();
     if (claimed && !d.trouble.empty()) return d.trouble;

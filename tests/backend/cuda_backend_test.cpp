@@ -31,7 +31,7 @@ TEST_CASE("FF-A17: a restore never asks the driver to move a process to other de
   CHECK(s.fake.remappings == 0);
 }
 
-TEST_CASE("what was already obeyed is not done twice", "[backend]") {
+TEST_CASE("P57: what was already obeyed is not done twice", "[backend]") {
   CudaScript s(kSaved);
   BackendOutcome saved = s.backend.save(s.target, {});
   CHECK(saved.ok());
@@ -201,7 +201,7 @@ TEST_CASE("FF-A24: a state that we do not know is named, lasting, and nothing is
   CHECK(s.calls().empty());
 }
 
-TEST_CASE("the wrong order is refused with what the process is", "[backend]") {
+TEST_CASE("P56, P57: the wrong order is refused with what the process is", "[backend]") {
   CudaScript s;
   BackendOutcome outcome = s.backend.save(s.target, {});
   CHECK(outcome.code == WrongState);
@@ -289,4 +289,27 @@ TEST_CASE("an illegal lock after a silent state query is no undo: it was locked 
   s.reply("lock", {.result = Result::IllegalState, .during = [&] { letGo.set_value(); }});
   CHECK(s.backend.quiesce(s.target, inFiveMinutes()).ok());
   CHECK(s.calls() == CudaScript::Calls{"lock"});
+}
+
+TEST_CASE("FF-A20: a save that another caller's call finished first is done, and not undone",
+          "[backend]") {
+  CudaScript s(kLocked);
+  s.reply("checkpoint", {.result = Result::IllegalState, .becomes = kSaved});
+  BackendOutcome outcome = s.backend.save(s.target, {});
+  CHECK(outcome.ok());
+  CHECK(outcome.after == TargetState::Saved);
+  CHECK(s.calls() == CudaScript::Calls{"checkpoint"});
+}
+
+TEST_CASE("FF-A6: a target that dies while it is asked for its state is gone, not a failed call",
+          "[backend]") {
+  CudaScript s;
+  s.reply("state", {.result = Result::InvalidValue, .during = [&] { s.child.killUnreaped(); }});
+  CHECK(s.backend.quiesce(s.target, inFiveMinutes()).code == TargetGone);
+  CHECK(s.calls() == CudaScript::Calls{});
+
+  CudaScript t(kLocked);
+  t.reply("state", {.becomes = kLocked});
+  t.reply("state", {.result = Result::InvalidValue, .during = [&] { t.child.killUnreaped(); }});
+  CHECK(t.backend.release(t.target).code == TargetGone);
 }

@@ -45,8 +45,9 @@ TEST_CASE("without a driver the backend says what it looked for and what to do",
   CHECK_THAT(outcome.detail, Contains("libcuda-not-here.so.1"));
 }
 
-TEST_CASE("a driver without the checkpoint API is named with what it lacks and what is needed",
-          "[backend]") {
+TEST_CASE(
+    "FF-A14: a driver without the checkpoint API is named with what it lacks and what is needed",
+    "[backend]") {
   ModuleFile file("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 2024");
   CudaBackend backend(openDriver({.library = FAKE_CUDA_550, .kernelModule = file.path()}));
   Probe probe = backend.probe();

@@ -56,7 +56,7 @@ TEST_CASE("only a file that was read says who the master is", "[cli]") {
   CHECK(findPlaces(said.options).masterUserFrom == said.options.nodeConfig);
 }
 
-TEST_CASE("a host alone has the usual port, and a path is a socket", "[cli]") {
+TEST_CASE("P46: a host alone has the usual port, and a path is a socket", "[cli]") {
   Fixture f;
   for (auto [said, meant] : {std::pair{"gpu-master", "gpu-master:6830"},
                              {"[fd00::1]", "[fd00::1]:6830"},

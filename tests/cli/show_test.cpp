@@ -49,7 +49,7 @@ TEST_CASE("jobs can be those of one group", "[cli]") {
   CHECK_THAT(showJobs(sample.status, "rl"), Catch::Contains("rl/a"));
 }
 
-TEST_CASE("an empty cluster says what to do", "[cli]") {
+TEST_CASE("P54: an empty cluster says what to do", "[cli]") {
   capnp::MallocMessageBuilder message;
   auto status = message.initRoot<Status>();
   CHECK(showJobs(status, "") == "no job now: a job appears when its program joins\n");

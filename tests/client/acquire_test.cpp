@@ -4,7 +4,7 @@
 
 using namespace ts::test;
 
-TEST_CASE("a grant tells the epoch, the wait and what moved", "[client]") {
+TEST_CASE("FF-I7, P50: a grant tells the epoch, the wait and what moved", "[client]") {
   House house;
   house.node.setWaiters(3);
   Joined client(house);
@@ -50,7 +50,7 @@ TEST_CASE("the node sees the outermost pair only", "[client]") {
   CHECK(house.node.count(TSL_YIELD) == 1);
 }
 
-TEST_CASE("a yield without a slice is refused and changes nothing", "[client]") {
+TEST_CASE("P39: a yield without a slice is refused and changes nothing", "[client]") {
   House house;
   Joined client(house);
   CHECK(ts_yield(client) == TS_ERR_NOT_ENTERED);

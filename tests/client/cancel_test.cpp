@@ -35,7 +35,7 @@ TEST_CASE("a cancel with nothing to cancel is no error and cancels nothing later
   CHECK(ts_acquire(client, nullptr, nullptr) == TS_OK);
 }
 
-TEST_CASE("a grant that came before the cancel counts", "[client]") {
+TEST_CASE("P100: a grant that came before the cancel counts", "[client]") {
   House house;
   house.node.ignore(TSL_CANCEL);
   house.node.hold(TSL_ACQUIRE);

@@ -19,7 +19,7 @@ int inChild(F f) {
 
 }  // namespace
 
-TEST_CASE("a child may do nothing with its parent's handle", "[client]") {
+TEST_CASE("FF-E4: a child may do nothing with its parent's handle", "[client]") {
   House house;
   Joined client(house);
   REQUIRE(ts_acquire(client, nullptr, nullptr) == TS_OK);

@@ -4,7 +4,7 @@
 
 using namespace ts::test;
 
-TEST_CASE("a waiting acquire outlives the daemon", "[client]") {
+TEST_CASE("FF-D17, P83: a waiting acquire outlives the daemon", "[client]") {
   House house;
   house.node.hold(TSL_ACQUIRE);
   ts_join_options options = house.options();
@@ -173,7 +173,7 @@ TEST_CASE("a yield of a slice that the node knows nothing of is stale", "[client
   CHECK(errorSays("in no slice here"));
 }
 
-TEST_CASE("a yield in flight is repeated with its epoch", "[client]") {
+TEST_CASE("FF-D4, FF-D17: a yield in flight is repeated with its epoch", "[client]") {
   House house;
   Joined client(house);
   REQUIRE(ts_acquire(client, nullptr, nullptr) == TS_OK);

@@ -17,7 +17,7 @@ void onThreads(int count, F f) {
 
 }  // namespace
 
-TEST_CASE("32 threads share one handle", "[client]") {
+TEST_CASE("FF-E4: 32 threads share one handle", "[client]") {
   House house;
   Joined client(house);
   std::atomic<int> failures{0};
@@ -142,7 +142,8 @@ TEST_CASE("handles of several groups do not disturb each other", "[client]") {
   CHECK(house.node.count(TSL_LEAVE) == 32);
 }
 
-TEST_CASE("threads keep their turns while connections break under them", "[client]") {
+TEST_CASE("FF-D17, FF-E4: threads keep their turns while connections break under them",
+          "[client]") {
   House house;
   Joined client(house);
   std::atomic<int> failures{0};

@@ -130,6 +130,29 @@ TEST_CASE("FF-I2: a duration or size without a unit is refused, in quotes or not
   CHECK_THAT(nodeErrors("host_budget = 2\n"), Contains("like \"512 MiB\""));
 }
 
+TEST_CASE("FF-C8: a size is whole bytes, whatever its unit, and no rounding makes it more",
+          "[config]") {
+  auto bytes = [](const std::string& text) {
+    std::uint64_t out = 0;
+    std::string why;
+    INFO(text << ": " << why);
+    REQUIRE(parseBytes(text, out, why));
+    return out;
+  };
+  CHECK(bytes("1 MiB") == 1048576);
+  CHECK(bytes("1 MB") == 1000000);
+  CHECK(bytes("1 GiB") == 1073741824);
+  CHECK(bytes("1 GB") == 1000000000);
+  CHECK(bytes("46068 MiB") == 46068ull * 1024 * 1024);
+  CHECK(24 * bytes("2000 MiB") > bytes("46068 MiB"));
+  // Beyond what a double can tell apart.
+  CHECK(bytes("9007199254740993 B") == 9007199254740993ull);
+  std::uint64_t out = 0;
+  std::string why;
+  CHECK_FALSE(parseBytes("18446744073709551616 B", out, why));
+  CHECK_FALSE(parseBytes("17179869184 GiB", out, why));
+}
+
 TEST_CASE("FF-I2: what is out of range says the range", "[config]") {
   CHECK_THAT(masterErrors("heartbeat = \"0 s\"\n"),
              Contains("heartbeat is \"0 s\", out of range; write a duration from \"1 ms\" to "

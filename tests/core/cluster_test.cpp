@@ -1,6 +1,7 @@
 // What a cluster shows of itself, and what it answers to those it does not know.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <optional>
 #include <string>
 
 #include "core/cluster.h"
@@ -26,9 +27,10 @@ struct TwoJobs {
       send(ParticipantJoined{ParticipantId{j}, JobId{j}, n0, ProcessId{j}, {{n0, 0}}});
     }
   }
-  Actions& send(const Event& event) {
+  Actions& send(const Event& event) { return at(Instant{}, event); }
+  Actions& at(Instant now, const Event& event) {
     out.clear();
-    cluster.step(Instant{}, event, out);
+    cluster.step(now, event, out);
     return out;
   }
   void acquire(unsigned who) { send(AcquireRequested{RequestId{who}, ParticipantId{who}}); }
@@ -42,7 +44,32 @@ struct TwoJobs {
 
 }  // namespace
 
-TEST_CASE("a view tells who holds, who waits, and for whom", "[core][view]") {
+TEST_CASE(
+    "FF-D20: what is refused is asked again ever more rarely, and at least every thirty seconds",
+    "[core]") {
+  TwoJobs t;
+  t.send(MemberSeen{JobId{1}, n0, {MemberId{11}, Residency::Resident, 10, 0, {{n0, 0}}}});
+  t.acquire(1);
+  t.acquire(2);
+  t.send(Yielded{ParticipantId{1}, t.cluster.view(JobId{1})->epoch});
+  std::vector<double> waits;
+  Instant now{};
+  for (int attempt = 0; attempt < 12; ++attempt) {
+    std::optional<OperationId> asked;
+    for (const Action& action : t.out)
+      if (const auto* prepare = std::get_if<Prepare>(&action)) asked = prepare->operation;
+    REQUIRE(asked);
+    Outcome no{.code = Outcome::Code::Refused, .cause = Cause::NoHostMemory};
+    t.at(now, OrderFinished{*asked, no});
+    REQUIRE(t.cluster.nextWake());
+    waits.push_back(std::chrono::duration<double>(*t.cluster.nextWake() - now).count());
+    now = *t.cluster.nextWake();
+    t.at(now, TimePassed{});
+  }
+  CHECK(waits == std::vector<double>{0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 30});
+}
+
+TEST_CASE("P38: a view tells who holds, who waits, and for whom", "[core][view]") {
   TwoJobs t;
   t.send(MemberSeen{JobId{1}, n0, {MemberId{11}, Residency::Resident, 10, 0, {{n0, 0}}}});
   t.acquire(1);
@@ -65,7 +92,7 @@ TEST_CASE("a view tells who holds, who waits, and for whom", "[core][view]") {
   CHECK_FALSE(t.cluster.view(JobId{9}));
 }
 
-TEST_CASE("a member shows as quiescing, saving and restoring while it is moved", "[core][view]") {
+TEST_CASE("P62: a member shows as quiescing, saving and restoring while it is moved", "[core][view]") {
   TwoJobs t;
   t.send(MemberSeen{JobId{1}, n0, {MemberId{11}, Residency::Resident, 10, 0, {{n0, 0}}}});
   auto residency = [&] { return t.cluster.view(JobId{1})->members.at(0).residency; };

@@ -33,7 +33,7 @@ TEST_CASE("without a driver there is an inventory without GPUs that says why", "
   CHECK_FALSE(inventory->processes(0));
 }
 
-TEST_CASE("a driver that does not answer is named with its error", "[device]") {
+TEST_CASE("P68: a driver that does not answer is named with its error", "[device]") {
   fresh(FAKE_NVML_3).init = 15;
   auto inventory = openNvml(FAKE_NVML_3);
   CHECK(inventory->gpus().empty());

@@ -78,6 +78,7 @@ class ByPid(unittest.TestCase):
         self.assertEqual(job.ask("check 1"), "same")
 
     def test_FF_A7_a_pid_that_is_nobodys_is_refused(self):
+        """P64: the error names the pid."""
         c = self.alone()
         daemon = c.nodes[0].daemon.pid
         why = {4194304 * 2: "there is no process 8388608 here", 1: "1 is no process that can be moved",

@@ -71,6 +71,7 @@ class ColdStart(unittest.TestCase):
             b.hear_grant()
 
     def test_FF_D2_a_holder_without_any_device_state_is_followed_after_its_yield(self):
+        """P31, P33: a job of which nothing lies on the devices is loaded at once."""
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             self.assertEqual(a.acquire()["restored"], 0)
@@ -111,6 +112,7 @@ class ColdStart(unittest.TestCase):
 
 class Fairness(unittest.TestCase):
     def test_FF_D12_a_job_that_asks_again_after_each_yield_goes_behind_the_others(self):
+        """P21: who yields and asks again is behind whom it has kept waiting."""
         with Cluster() as c:
             a, *others = (c.job(job=name) for name in "abcd")
             a.acquire()

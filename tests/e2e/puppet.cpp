@@ -1,8 +1,10 @@
 // A job that does what its standard input says: one command a line, one answer a line, "ok VALUE…"
 // or "error NAME: why". Uses the client library as any program does, and the driver by dlopen.
+// SIGUSR1 gives up the acquire that waits; SIGUSR2 loses the connection to the node daemon.
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cinttypes>
@@ -53,6 +55,31 @@ std::uint64_t patternAt(std::uint64_t place, std::uint64_t seed) {
   return (place + 1) * 0x9e3779b97f4a7c15u ^ seed;
 }
 
+ts_client* volatile latest = nullptr;
+
+void giveUp(int) {
+  ts_client* client = latest;
+  if (client != nullptr && ts_cancel(client) != TS_OK) ::_exit(1);
+}
+
+// As if the network of a container went away under it: nothing tells the library beforehand.
+void hangUp(int) {
+  constexpr int kMost = 64;
+  for (int fd = 0; fd < kMost; ++fd) {
+    int type = 0;
+    socklen_t size = sizeof type;
+    bool socket = ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0;
+    if (socket && type == SOCK_SEQPACKET) ::shutdown(fd, SHUT_RDWR);
+  }
+}
+
+void obeySignal(int number, void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(number, &action, nullptr);
+}
+
 class Puppet {
 public:
   std::string obey(const std::string& line) {
@@ -96,6 +123,7 @@ private:
     ts_client* joined = nullptr;
     must(ts_join(&options, &joined));
     clients_.push_back(joined);
+    latest = joined;
     return "";
   }
 
@@ -118,6 +146,7 @@ private:
     return "";
   }
   std::string leave(Words&) {
+    latest = nullptr;
     ts_leave(client());
     clients_.pop_back();
     return "";
@@ -251,6 +280,8 @@ int main(int argc, char** argv) {
     puppet.obey(std::string("alloc ") + argv[1]);
     for (;;) ::pause();
   }
+  obeySignal(SIGUSR1, giveUp);
+  obeySignal(SIGUSR2, hangUp);
   for (std::string line; std::getline(std::cin, line);) std::cout << puppet.obey(line) << std::endl;
   ::_exit(0);  // a driver's exit handlers would wait for a card that another job holds
 }

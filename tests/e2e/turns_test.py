@@ -35,6 +35,7 @@ class Turns(unittest.TestCase):
             b.ask("yield")
 
     def test_FF_I7_a_grant_says_how_long_it_was_waited_for_and_what_was_moved(self):
+        """P32: the other is moved away before a job that has nothing there yet."""
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             first = a.acquire()
@@ -104,6 +105,7 @@ class Turns(unittest.TestCase):
             self.assertEqual(no.exception.name, "BUSY")
 
     def test_FF_D1_a_deadline_ends_a_wait_and_leaves_no_place_in_the_queue(self):
+        """P49: the queue is empty afterwards."""
         with Cluster() as c:
             a, b = c.job(job="a"), c.job(job="b")
             a.acquire()
@@ -114,6 +116,7 @@ class Turns(unittest.TestCase):
             self.assertEqual(a.acquire()["restored"], 0)
 
     def test_FF_D12_the_order_of_asking_is_the_order_of_turns(self):
+        """P41: each waiter once, first come first served."""
         with Cluster() as c:
             jobs = [c.job(job=name) for name in "abcd"]
             jobs[0].acquire()

@@ -409,6 +409,20 @@ class Registration(unittest.TestCase):
             self.assertNotIn("MEMORY", no.exception.name)
             self.assertIn("MIG is on", c.tsctl("doctor").stdout)
 
+    def test_FF_A23_a_client_of_mps_is_refused_by_that_name_and_not_touched(self):
+        with Cluster() as c:
+            pipes = c.folder("mps")
+            a = c.process(env={"CUDA_MPS_PIPE_DIRECTORY": str(pipes)})
+            (pipes / "control").touch()  # a control daemon listens there
+            a.ask("start 0")
+            with self.assertRaises(Refused) as no:
+                a.join(group="g", job="a")
+            self.assertEqual(no.exception.name, "UNSUPPORTED")
+            self.assertIn(f"process {a.pid} is an MPS client", str(no.exception))
+            self.assertEqual(c.nodes[0].trace("lock", when="begin"), [])
+            (pipes / "control").unlink()
+            a.join(group="g", job="a")
+
 
 if __name__ == "__main__":
     report.main()

@@ -1,6 +1,7 @@
 """The wire between master and node breaks after the work and before the answer: nothing is done twice."""
 import contextlib
 import pathlib
+import signal
 import sys
 import unittest
 
@@ -90,6 +91,29 @@ class LostReply(unittest.TestCase):
             b.acquire()
             self.assertEqual(len(c.master.said(r"^slice-ended\b.*job=a\b")), 1)
             self.assertEqual(len(c.master.said(r"^grant\b.*job=a\b")), 1)
+
+    def test_FF_D17_jobs_see_nothing_of_wires_that_are_cut_held_and_lost_again_and_again(self):
+        with cluster_behind_a_proxy() as (c, proxy):
+            a, b = c.job(job="a"), c.job(job="b")
+            a.acquire()
+            a.take_memory(BIG, 1)
+            pass_turn(c, [a], b)
+            b.take_memory(BIG, 2)
+            strikes = (proxy.hold_answers, proxy.hold, proxy.cut, lambda: a.process.send_signal(signal.SIGUSR2))
+            holder, other = b, a
+            for strike in strikes * 3:
+                node = c.nodes[0].daemon
+                mark = node.mark()
+                other.say("acquire 0")
+                strike()
+                holder.ask("yield")
+                proxy.cut()  # what was held is lost
+                node.wait_for(r"\bmaster-up\b", mark)
+                other.hear_grant()
+                holder, other = other, holder
+            self.assertEqual(b.ask("check 2"), "same")
+            pass_turn(c, [b], a)
+            self.assertEqual(a.ask("check 1"), "same")
 
 
 if __name__ == "__main__":

@@ -94,6 +94,7 @@ class Faults(unittest.TestCase):
         return a, b
 
     def test_FF_D6_a_fault_is_shown_and_leaves_when_it_is_cleared(self):
+        """P26: a faulted job is left alone and shown."""
         for kind, knob, value in (("quiesce", "lock_times_out", "yes"), ("save", "fail.checkpoint", "999")):
             with self.subTest(kind), Cluster(groups={"g": {"quiesce_deadline": "50 ms"}}) as c:
                 a, b = self.faulted(c, kind, knob, value)
@@ -122,6 +123,7 @@ class Faults(unittest.TestCase):
             b.acquire()
 
     def test_FF_D6_no_fault_outlives_its_job(self):
+        """P48: who asks after a faulted job gets the turn."""
         with Cluster(groups={"g": {"quiesce_deadline": "50 ms"}}) as c:
             a, b = self.faulted(c, "save", "fail.checkpoint", "999")
             _, kill = self.see(c, a, "save")

@@ -51,7 +51,8 @@ std::vector<std::string> linesOf(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a line is a verb and its keys, and a value with anything odd in it is quoted", "[log]") {
+TEST_CASE("P71: a line is a verb and its keys, and a value with anything odd in it is quoted",
+          "[log]") {
   Line line("grant");
   line.add("group", "trainers").add("job", "417.0").add("epoch", std::uint64_t(12));
   line.add("drift", std::int64_t(-3)).add("why", "no room: \"a\\b\"\nnext").add("empty", "");

@@ -188,7 +188,7 @@ TEST_CASE("a later session of a node ends the earlier one", "[master]") {
   CHECK(second.join("rl", "A", 1).ok());
 }
 
-TEST_CASE("a new master learns from its nodes who holds and who waits, in order", "[master]") {
+TEST_CASE("P43: a new master learns from its nodes who holds and who waits, in order", "[master]") {
   MasterConfig config;
   config.recoveryGrace = std::chrono::milliseconds(1);
   MasterHouse house(config);
@@ -292,7 +292,7 @@ TEST_CASE("a node that has seen the last generation there can be is refused", "[
   CHECK(mine.join("rl", "A", 1).ok());
 }
 
-TEST_CASE("of two masters with one number a node follows one", "[master]") {
+TEST_CASE("FF-D10, P43: of two masters with one number a node follows one", "[master]") {
   MasterHouse house;
   Store elsewhere(":memory:");
   Master other(MasterNeeds{house.loop.port, house.config, elsewhere, house.workers, *house.auth,

@@ -80,7 +80,7 @@ struct Desk {
 
 }  // namespace
 
-TEST_CASE("status shows groups, jobs and nodes by name", "[master]") {
+TEST_CASE("P54, P55: status shows groups, jobs and nodes by name", "[master]") {
   Desk desk;
   desk.node.join("rl", "A", 1);
   desk.node.join("rl", "B", 2);
@@ -117,7 +117,7 @@ TEST_CASE("why tells of the job, then of who is before it", "[master]") {
   CHECK(answer.getJobs()[1].getKey().getName() == "A");
 }
 
-TEST_CASE("a name that nobody has, or several, is said so", "[master]") {
+TEST_CASE("P45: a name that nobody has, or several, is said so", "[master]") {
   MasterConfig config;
   Desk desk(config);
   desk.node.join("rl", "A", 1);
@@ -356,7 +356,7 @@ std::string troubleOnFullDisk(Loop& loop, History& history) {
 
 }  // namespace
 
-TEST_CASE("a store that fails is told of once, until it works again", "[master]") {
+TEST_CASE("P44: a store that fails is told of once, until it works again", "[master]") {
   Loop loop;
   TempDir dir;
   Store store(dir / "m.db");

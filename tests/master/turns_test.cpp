@@ -4,7 +4,7 @@
 using namespace ts;
 using namespace ts::test;
 
-TEST_CASE("a lone job is granted at once and may yield and acquire again", "[master]") {
+TEST_CASE("P25, P50: a lone job is granted at once and may yield and acquire again", "[master]") {
   MasterHouse house;
   ScriptedNode node(house.loop, "n1");
   node.connect(house.address);
@@ -18,7 +18,7 @@ TEST_CASE("a lone job is granted at once and may yield and acquire again", "[mas
   CHECK(node.epoch(1) > first);
 }
 
-TEST_CASE("the second job gets the turn when the first yields it", "[master]") {
+TEST_CASE("P40, P53: the second job gets the turn when the first yields it", "[master]") {
   MasterHouse house;
   ScriptedNode node(house.loop, "n1");
   node.connect(house.address);
@@ -34,7 +34,7 @@ TEST_CASE("the second job gets the turn when the first yields it", "[master]") {
   CHECK(house.phase("rl", "B") == JobPhase::Holding);
 }
 
-TEST_CASE("a switch moves one job out and the other in, in order", "[master]") {
+TEST_CASE("P23, P24: a switch moves one job out and the other in, in order", "[master]") {
   MasterHouse house;
   ScriptedNode node(house.loop, "n1");
   node.connect(house.address);
@@ -89,7 +89,7 @@ TEST_CASE("a try-acquire of a turn that is taken is refused with its holder", "[
   CHECK(node.refusals[0].cause == Cause::Busy);
 }
 
-TEST_CASE("a cancelled acquire leaves the queue and is never granted", "[master]") {
+TEST_CASE("P51, P100: a cancelled acquire leaves the queue and is never granted", "[master]") {
   MasterHouse house;
   ScriptedNode node(house.loop, "n1");
   node.connect(house.address);
@@ -106,7 +106,7 @@ TEST_CASE("a cancelled acquire leaves the queue and is never granted", "[master]
   CHECK(node.ordered("grant B") == 0);
 }
 
-TEST_CASE("a yield with an old epoch changes nothing", "[master]") {
+TEST_CASE("FF-D10, P39: a yield with an old epoch changes nothing", "[master]") {
   MasterHouse house;
   ScriptedNode node(house.loop, "n1");
   node.connect(house.address);
@@ -161,7 +161,7 @@ TEST_CASE("a priority that would overflow the queue is refused with its range", 
   CHECK(join(-10'000).ok());
 }
 
-TEST_CASE("a job belongs to the user who brought it", "[master]") {
+TEST_CASE("FF-F1: a job belongs to the user who brought it", "[master]") {
   MasterHouse house;
   ScriptedNode node(house.loop, "n1");
   node.connect(house.address);
@@ -171,7 +171,7 @@ TEST_CASE("a job belongs to the user who brought it", "[master]") {
   CHECK_THAT(outcome.detail, Catch::Contains("1000") && Catch::Contains("1001"));
 }
 
-TEST_CASE("a job that has ended everywhere is forgotten", "[master]") {
+TEST_CASE("P37: a job that has ended everywhere is forgotten", "[master]") {
   MasterHouse house;
   ScriptedNode node(house.loop, "n1");
   node.connect(house.address);
@@ -197,7 +197,7 @@ TEST_CASE("a holder is asked to yield when others have waited for the hold limit
   CHECK(node.asked == std::vector<std::string>{"A"});
 }
 
-TEST_CASE("a switch that was refused for a passing cause is tried again", "[master]") {
+TEST_CASE("P20: a switch that was refused for a passing cause is tried again", "[master]") {
   MasterHouse house;
   ScriptedNode node(house.loop, "n1");
   node.connect(house.address);

@@ -53,7 +53,7 @@ TEST_CASE("a daemon without a status has no dashboard, and says what there is", 
   CHECK_THAT(get(l, server, "/status.json"), StartsWith("HTTP/1.0 404"));
 }
 
-TEST_CASE("what is wrong with a daemon is told by /healthz", "[metrics]") {
+TEST_CASE("P65: what is wrong with a daemon is told by /healthz", "[metrics]") {
   Loop l;
   std::string why = "no node has connected";
   HttpServer server(l.base.get(), "127.0.0.1", 0, {.health = [&] { return why; }});

@@ -36,7 +36,7 @@ void refused(const tsl_reply& reply, tsl_status status, const std::string& value
 
 }  // namespace
 
-TEST_CASE("an unknown group is refused with its name", "[node]") {
+TEST_CASE("P47: an unknown group is refused with its name", "[node]") {
   World w;
   w.master.joinAnswer = {.code = Outcome::Code::Refused,
                          .cause = Cause::UnknownGroup,
@@ -63,7 +63,7 @@ TEST_CASE("a second join of a process is refused, on every connection", "[node]"
   refused(p->join("rl", "b"), TSL_ALREADY_JOINED, "rl/a");
 }
 
-TEST_CASE("a yield without a slice is refused and changes nothing", "[node]") {
+TEST_CASE("P52: a yield without a slice is refused and changes nothing", "[node]") {
   World w;
   auto p = w.node.joined("a");
   refused(p->yield(3), TSL_NOT_ENTERED, "1.3");

@@ -17,7 +17,7 @@ constexpr std::uint64_t kGiB = 1ull << 30;
 
 }  // namespace
 
-TEST_CASE("a snapshot by hand saves, restores, and knows whom it may touch", "[node]") {
+TEST_CASE("P63: a snapshot by hand saves, restores, and knows whom it may touch", "[node]") {
   Loop l;
   TestNode node(l, nullptr);
   node.config.backend = "fake";
@@ -85,7 +85,7 @@ TEST_CASE("a snapshot by hand outlives the daemon, and only what it saved is res
   }
 }
 
-TEST_CASE("whoever asks by hand is answered at the deadline, and the call goes on", "[node]") {
+TEST_CASE("P36: whoever asks by hand is answered at the deadline, and the call goes on", "[node]") {
   Loop l;
   TestNode node(l, nullptr);
   node.config.backend = "fake";

@@ -34,7 +34,7 @@ TEST_CASE("MemAvailable is read in bytes", "[node]") {
   CHECK(memAvailable() > 0);
 }
 
-TEST_CASE("every ancestor with a limit counts, less what cannot be dropped", "[node]") {
+TEST_CASE("FF-C2: every ancestor with a limit counts, less what cannot be dropped", "[node]") {
   Tree t;
   t.write("/proc/7/cgroup", "0::/slurm/job_1/step_0\n");
   t.write("/sys/fs/cgroup/slurm/job_1/memory.max", "1000\n");

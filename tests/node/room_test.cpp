@@ -19,7 +19,7 @@ HostLimit available(Bytes room) {
 
 }  // namespace
 
-TEST_CASE("a switch is booked against the least of all limits, and the refusal names it",
+TEST_CASE("FF-C2: a switch is booked against the least of all limits, and the refusal names it",
           "[node]") {
   Bookings bookings(10 * kGiB);
   Need need{.host = {{kA, 6 * kGiB}}};
@@ -77,7 +77,7 @@ TEST_CASE("what is saved and restored need not be promised any more", "[node]") 
   CHECK(bookings.book(kC, {.takes = {{0, 1}}}, 0, {}, {{0, 1}}).ok);
 }
 
-TEST_CASE("whatever is asked, the admitted never exceed the limit, to the byte", "[node]") {
+TEST_CASE("FF-C8: whatever is asked, the admitted never exceed the limit, to the byte", "[node]") {
   std::mt19937_64 random(7);
   for (int round = 0; round < 2000; ++round) {
     Bookings bookings(0);

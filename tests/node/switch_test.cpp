@@ -51,7 +51,8 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("members are the job's processes with device memory, and those only", "[node]") {
+TEST_CASE("P67, P68: members are the job's processes with device memory, and those only",
+          "[node]") {
   World w;
   REQUIRE(w.master.members["a"].size() == 1);
   CHECK(w.master.members["a"][0].bytes == 10 * kGiB);

@@ -60,7 +60,7 @@ class Async(unittest.TestCase):
         self.assertEqual(asyncio.run(main()), "held")
         self.assertLessEqual(threading.active_count(), threads)
 
-    def test_a_decorated_coroutine_holds_during_each_call(self):
+    def test_P107_a_decorated_coroutine_holds_during_each_call(self):
         @timeslice.sliced(phase="sample")
         async def work(x):
             return x if self.client.state().entered else None
@@ -213,7 +213,7 @@ class Async(unittest.TestCase):
         asyncio.run(main())
         self.assertEqual(self.client.state().depth, 1)
 
-    def test_a_daemon_that_restarts_under_a_waiting_task(self):
+    def test_P83_a_daemon_that_restarts_under_a_waiting_task(self):
         self.node.tell("hold acquire")
 
         async def main():

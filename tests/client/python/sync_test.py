@@ -45,7 +45,7 @@ class Slices(Base):
         self.assertEqual(self.node.count("acquire"), 1)
         self.assertEqual(self.node.count("yield"), 1)
 
-    def test_a_block_that_raises_yields(self):
+    def test_P81_a_block_that_raises_yields(self):
         with self.assertRaises(ZeroDivisionError):
             with timeslice.slice():
                 1 / 0
@@ -66,7 +66,7 @@ class Slices(Base):
         self.assertEqual(bare(), 1)
         self.assertEqual(self.node.count("yield"), 2)
 
-    def test_a_generator_function_is_refused(self):
+    def test_P107_a_generator_function_is_refused(self):
         with self.assertRaisesRegex(TypeError, "generator"):
             @timeslice.sliced()
             def numbers():
@@ -83,7 +83,7 @@ class Slices(Base):
         self.assertEqual(timeslice.Error.__module__, "timeslice")
         self.assertEqual(timeslice.NoClaim.__module__, "timeslice")
 
-    def test_a_deadline_in_seconds(self):
+    def test_P80_P82_a_deadline_in_seconds(self):
         self.node.tell("hold acquire")
         with self.assertRaises(TimeoutError) as caught:
             with timeslice.slice(deadline=0.02):
@@ -195,7 +195,7 @@ class Slices(Base):
                 self.fail("nobody granted it")
         thread.join()
 
-    def test_32_threads(self):
+    def test_FF_E4_32_threads(self):
         failures = []
 
         def work():
@@ -217,7 +217,7 @@ class Slices(Base):
 
 
 class Joining(Base):
-    def test_options_reach_the_node(self):
+    def test_P79_options_reach_the_node(self):
         timeslice.join(group="g", job="j", backend="none", gang=2, priority=-5, devices="0,1")
         self.assertIn("devices=0,1", self.node.seen("claim"))
         line = self.node.seen("join")
@@ -229,7 +229,7 @@ class Joining(Base):
         with self.assertRaises(timeslice.AlreadyJoined):
             timeslice.join()
 
-    def test_every_status_is_an_exception_with_its_reason(self):
+    def test_P80_P82_every_status_is_an_exception_with_its_reason(self):
         for status in range(1, 30):
             if status in (7, 28):
                 continue
@@ -241,7 +241,7 @@ class Joining(Base):
             self.assertIn(f"because {status}", caught.exception.reason)
             self.assertNotEqual(type(caught.exception), timeslice.Error)
 
-    def test_no_daemon(self):
+    def test_P82_no_daemon(self):
         self.node.tell("away")
         with self.assertRaises(timeslice.Unavailable) as caught:
             timeslice.join()
@@ -249,7 +249,7 @@ class Joining(Base):
         self.assertIn("tsnoded --config /etc/timeslice/node.toml", str(caught.exception))
         self.node.tell("back")
 
-    def test_a_bad_value(self):
+    def test_P79_a_bad_value(self):
         with self.assertRaises(ValueError) as caught:
             timeslice.join(group="a/b")
         self.assertIn("'a/b'", str(caught.exception))
@@ -362,7 +362,7 @@ class Ending(Base):
         self.assertEqual(done.returncode, status, done.stderr)
         return self.node.count("leave")
 
-    def test_a_program_that_ends_has_left(self):
+    def test_FF_E4_a_program_that_ends_has_left(self):
         self.assertEqual(self.leaves("""
             import timeslice
             with timeslice.slice():

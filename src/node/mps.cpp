@@ -1,0 +1,33 @@
+#include "node/mps.h"
+
+#include <sys/stat.h>
+
+#include <fstream>
+
+namespace ts::node {
+namespace {
+
+constexpr const char* kVariable = "CUDA_MPS_PIPE_DIRECTORY";
+
+std::string variable(const std::string& environ, const std::string& name) {
+  std::ifstream in(environ, std::ios::binary);
+  for (std::string entry; std::getline(in, entry, '\0');) {
+    if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string mpsClient(pid_t pid, const std::string& procRoot) {
+  std::string process = procRoot + "/" + std::to_string(pid);
+  std::string directory = variable(process + "/environ", kVariable);
+  if (directory.empty()) return "";
+  // As the process sees it: in a container the path is another one.
+  struct stat control {};
+  if (::stat((process + "/root" + directory + "/control").c_str(), &control) != 0) return "";
+  return "process " + std::to_string(pid) + " is an MPS client (" + kVariable + "=" + directory +
+         "), which cannot be saved; start it without MPS, or with backend = \"none\"";
+}
+
+}  // namespace ts::node

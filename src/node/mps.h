@@ -1,0 +1,15 @@
+// Whether a process shares its device through NVIDIA's MPS: then its state can be neither stopped
+// nor saved.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace ts::node {
+
+// Why it counts as a client of MPS, or nothing. A pipe directory that it was given counts while a
+// control daemon listens there; what cannot be read says nothing.
+std::string mpsClient(pid_t pid, const std::string& procRoot = "/proc");
+
+}  // namespace ts::node
