@@ -119,8 +119,8 @@ class BadInput(unittest.TestCase):
             with Wire(c.nodes[0].socket) as wire:
                 reply = wire.ask(local_wire.HELLO, local_wire.hello(900, 901))
                 self.assertEqual(reply.status, local_wire.VERSION_MISMATCH, reply.detail)
-                self.assertIn("900", reply.detail)
-                self.assertIn("version 1", reply.detail)
+                self.assertIn("versions 900 to 901", reply.detail)
+                self.assertIn("this node daemon 1 to 1", reply.detail)
                 self.assertIsNone(wire.hear(), "the connection goes on")
             self.unharmed(c, good)
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <kj/io.h>
 
 #include <catch2/catch.hpp>
 #include <memory>
@@ -18,7 +19,8 @@ struct MasterHouse {
   Store store{":memory:"};
   Workers workers;
   std::unique_ptr<Auth> auth = newNoAuth();
-  Log log{Level::Error, ::open("/dev/null", O_WRONLY | O_CLOEXEC)};
+  kj::AutoCloseFd nowhere{::open("/dev/null", O_WRONLY | O_CLOEXEC)};
+  Log log{Level::Error, nowhere};
   std::optional<Master> master;
   std::string address;
 

@@ -145,7 +145,8 @@ private:
 
   Places places() const {
     Places all;
-    for (const auto& group : nlohmann::json::parse(cluster_.status())["groups"]) {
+    const auto status = nlohmann::json::parse(cluster_.status());
+    for (const auto& group : status["groups"]) {
       all.queue[group["name"]] = group["queue"];
       all.holders[group["name"]] = group["holders"];
     }
