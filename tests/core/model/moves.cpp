@@ -167,7 +167,7 @@ Outcome::Code World::fate(const Open& order, unsigned how) const {
     return e.second.job == order.job && e.second.fact.residency == Residency::Saved;
   });
   bool undone = order.verb == "save" && rooms_.count({order.node, order.job}) > 0;
-  if (undone) return dice < 16 ? Code::Failed : Code::Ok;
+  if (undone) return dice < 20 ? Code::Failed : Code::Ok;
   if (order.verb == "save" && half) return dice < 16 ? Code::Failed : Code::Ok;
   if (order.verb == "prepare")
     return dice < 3 ? Code::Refused : dice == 3 ? Code::Failed : Code::Ok;
