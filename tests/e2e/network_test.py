@@ -184,7 +184,7 @@ class Disconnected(unittest.TestCase):
     def test_FF_E3_a_master_that_is_down_wrong_or_nameless_is_told_apart(self):
         self.assertIn("127.0.0.1:1", self.join_of("127.0.0.1:1"))
         self.assertIn("6830, not 6831", self.join_of("http"))
-        self.assertIn("no-such-host.invalid", self.join_of("no-such-host.invalid:6830"))
+        self.assertIn("\"no-such-host.invalid\" has no address", self.join_of("no-such-host.invalid:6830"))
 
     def test_FF_E3_a_program_that_ends_with_a_call_open_ends_as_it_says(self):
         with Cluster(nodes=1, cards=()) as c:

@@ -82,7 +82,7 @@ TEST_CASE("FF-E1: who connects and says nothing is let go, who has greeted stays
   Loop l;
   FakeMaster master(l);
   TestNode node(l, &master);
-  node.config.helloDeadline = std::chrono::milliseconds(20);
+  node.config.helloDeadline = std::chrono::milliseconds(300);
   node.start();
   Program silent(l, node.config.socket);
   auto polite = node.program();
@@ -114,6 +114,13 @@ TEST_CASE("FF-E1: nobody who has greeted leaves a timer behind", "[node]") {
   visitors.arrive(ConnectionId{4}, 1);
   l.pumpUntil([&] { return late.size() == 2; });
   CHECK(late.back() == ConnectionId{4});
+  // Nobody is watched for, nothing is waited for.
+  kj::TimerImpl clock(kj::origin<kj::TimePoint>());
+  Visitors calm(clock, {.perUser = 8, .greeting = 5 * kj::MILLISECONDS}, [](ConnectionId) {});
+  calm.arrive(ConnectionId{1}, 1);
+  CHECK(clock.nextEvent() != nullptr);
+  calm.greeted(ConnectionId{1});
+  CHECK(clock.nextEvent() == nullptr);
 }
 
 TEST_CASE("FF-E1: one user gets a quarter of the descriptors at most", "[node]") {

@@ -51,8 +51,10 @@ class Preload(unittest.TestCase):
             os.chmod(folder, 0o755)
             program = shutil.copy(OPENED, folder)
             os.chmod(program, 0o4755)
-            done = run(["setpriv", "--reuid=65534", "--clear-groups", program])
-        self.assertEqual(done.stdout, "none=-1\n")
+            done = run(["setpriv", "--reuid=65534", "--clear-groups", program, DRIVER, SHIM])
+        # Not injected, and where it comes in by another way it notes nothing.
+        self.assertEqual(done.stdout, "none=-1 default=-1 own=0 shim=0 touched=0\n")
+        self.assertIn(" shim=0 touched=1\n", run([OPENED, DRIVER, SHIM], shim=False).stdout)
 
     @unittest.skipUnless(shutil.which("readelf"), "needs readelf")
     def test_FF_F7_the_shim_looks_for_nothing_by_a_path_or_a_variable_of_the_user(self):

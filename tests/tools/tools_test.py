@@ -171,7 +171,7 @@ report.main()
 
 
 class Usage(unittest.TestCase):
-    SCRIPTS = ["test", "coverage", "mutants", "test-readme", "tidy", "bench", "quickstart", "gpu-check",
+    SCRIPTS = ["test", "coverage", "mutants", "fault-mutants", "test-readme", "tidy", "bench", "quickstart", "gpu-check",
                "trace-handoff", "fuzz", "demo/run_main_job.py"]
 
     def test_every_script_explains_itself_with_examples(self):
@@ -191,8 +191,8 @@ class Usage(unittest.TestCase):
 
 
 class Mutants(unittest.TestCase):
-    def test_every_seeded_mutant_still_applies_to_the_core(self):
-        for patch in sorted((TOOLS.parent / "tests/core/mutants").glob("*.patch")):
+    def test_every_seeded_mutant_still_applies(self):
+        for patch in sorted((TOOLS.parent / "tests").glob("*/mutants/*.patch")):
             with self.subTest(patch.name):
                 tried = run("patch", "--dry-run", "--batch", "--force", "--fuzz=0", "-p1", "-d", TOOLS.parent,
                             "-i", patch)
