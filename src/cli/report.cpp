@@ -13,7 +13,6 @@
 #include <optional>
 #include <vector>
 
-#include "cli/tar_file.h"
 #include "cli/doctor.h"
 #include "cli/failure.h"
 #include "cli/mask.h"
@@ -21,6 +20,7 @@
 #include "cli/master_commands.h"
 #include "cli/places.h"
 #include "cli/since.h"
+#include "cli/tar_file.h"
 #include "cli/words.h"
 #include "config/config.h"
 #include "timeslice/timeslice.h"

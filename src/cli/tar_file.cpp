@@ -44,7 +44,7 @@ std::string TarFile::finish() {
 }
 
 void TarFile::require(int result, const std::string& what) {
-  if (result == ARCHIVE_OK) return;
+  if (result == ARCHIVE_OK || result == ARCHIVE_WARN) return;  // it is written all the same
   const char* why = archive_error_string(writer_.get());
   throw std::runtime_error("cannot write " + what +
                            " into an archive: " + (why ? why : "no memory"));

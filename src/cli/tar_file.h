@@ -24,8 +24,8 @@ public:
 private:
   void require(int result, const std::string& what);
 
+  std::string bytes_;  // outlives the writer, which writes an end when it goes
   std::unique_ptr<::archive, int (*)(::archive*)> writer_;
-  std::string bytes_;
 };
 
 }  // namespace ts::cli

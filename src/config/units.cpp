@@ -40,7 +40,7 @@ const char* read(const char* at, const char* end, Number& out) {
   if (whole.ec != std::errc{}) out.whole = std::numeric_limits<std::uint64_t>::max();
   at = whole.ptr;
   if (at == end || *at != '.') return at;
-  constexpr std::uint64_t kFinest = 1'000'000'000;
+  constexpr std::uint64_t kFinest = 1'000'000'000'000;
   for (++at; at != end && *at >= '0' && *at <= '9'; ++at) {
     if (out.scale == kFinest) continue;  // finer than any unit has
     out.parts = out.parts * 10 + std::uint64_t(*at - '0');

@@ -124,8 +124,9 @@ void Connection::refuse(const Rejection& rejection) {
   finish();
 }
 
-void Connection::send(const tsl_message& message, kj::AutoCloseFd fd) {
+void Connection::send(tsl_message message, kj::AutoCloseFd fd) {
   if (ended_) return;
+  message.header.version = version_;
   out_.push_back({message, kj::mv(fd)});
   if (out_.size() > kMaxQueued || !flush()) end();
 }

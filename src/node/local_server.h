@@ -40,10 +40,13 @@ public:
   const Peer& peer() const { return peer_; }
 
   // `fd`: goes along as SCM_RIGHTS.
-  void send(const tsl_message& message, kj::AutoCloseFd fd = kj::AutoCloseFd());
+  // Its header gets the version that was agreed on.
+  void send(tsl_message message, kj::AutoCloseFd fd = kj::AutoCloseFd());
   // The one answer to a request.
   void reply(std::uint64_t request, const tsl_reply& reply, kj::AutoCloseFd fd = kj::AutoCloseFd());
   void reply(std::uint64_t request, tsl_status status, std::string_view detail);
+  // The version that all messages from here on have.
+  void agree(std::uint16_t version) { version_ = version; }
   // Ends when what is queued is out.
   void finish();
   // The other end is closed, also where its last messages have not been read yet.
@@ -68,6 +71,7 @@ private:
   Peer peer_;
   std::string refusal_;
   std::uint64_t last_ = 0;  // the highest request number
+  std::uint16_t version_ = TSL_VERSION;
   std::deque<Out> out_;
   bool finishing_ = false;
   bool ended_ = false;

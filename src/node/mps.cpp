@@ -7,7 +7,9 @@
 namespace ts::node {
 namespace {
 
+// CUDA's own names: "Multi-Process Service", NVIDIA's documentation, environment variables.
 constexpr const char* kVariable = "CUDA_MPS_PIPE_DIRECTORY";
+constexpr const char* kDefault = "/tmp/nvidia-mps";
 
 std::string variable(const std::string& environ, const std::string& name) {
   std::ifstream in(environ, std::ios::binary);
@@ -22,12 +24,14 @@ std::string variable(const std::string& environ, const std::string& name) {
 std::string mpsClient(pid_t pid, const std::string& procRoot) {
   std::string process = procRoot + "/" + std::to_string(pid);
   std::string directory = variable(process + "/environ", kVariable);
-  if (directory.empty()) return "";
+  if (directory.empty()) directory = kDefault;
   // As the process sees it: in a container the path is another one.
   struct stat control {};
   if (::stat((process + "/root" + directory + "/control").c_str(), &control) != 0) return "";
-  return "process " + std::to_string(pid) + " is an MPS client (" + kVariable + "=" + directory +
-         "), which cannot be saved; start it without MPS, or with backend = \"none\"";
+  return "process " + std::to_string(pid) +
+         " is an MPS client, which cannot be saved; start it without MPS, or with backend = "
+         "\"none\" (a control daemon listens in " +
+         directory + ")";
 }
 
 }  // namespace ts::node

@@ -8,8 +8,8 @@
 
 namespace ts::node {
 
-// Why it counts as a client of MPS, or nothing. A pipe directory that it was given counts while a
-// control daemon listens there; what cannot be read says nothing.
+// Why it counts as a client of MPS, or nothing. The pipe directory that it was given, or CUDA's
+// default, counts while a control daemon listens there; what cannot be read says nothing.
 std::string mpsClient(pid_t pid, const std::string& procRoot = "/proc");
 
 }  // namespace ts::node

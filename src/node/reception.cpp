@@ -77,7 +77,10 @@ void Reception::closed(Connection& connection) {
 
 void Reception::hello(Connection& from, const tsl_message& m) {
   VersionRange theirs{m.u.hello.min_version, m.u.hello.max_version};
-  if (commonVersion(kLocalVersions, theirs)) return from.reply(m.header.request, TSL_OK, "");
+  if (auto version = commonVersion(kLocalVersions, theirs)) {
+    from.agree(*version);
+    return from.reply(m.header.request, TSL_OK, "");
+  }
   from.reply(m.header.request, TSL_VERSION_MISMATCH, versionsDiffer(theirs));
   from.finish();
 }

@@ -30,8 +30,6 @@ public:
   kj::Promise<Scan> look();
   // With the backend `none` a participant is a member from here on.
   void joined(const JobName& job);
-  // The members of one job, at once where no look is needed.
-  kj::Promise<void> call(const JobName& job);
   // Runs `next` after a look, and after everything that was put in before for the same job; at once
   // where no look is needed and nothing is before it.
   void then(const JobName& job, std::function<void()> next);
@@ -42,6 +40,7 @@ private:
     unsigned length = 0;
   };
   void taskFailed(kj::Exception&& exception) override;
+  kj::Promise<void> call(const JobName& job);
   void append(const JobName& job, Queue& queue, std::function<void()> next);
 
   Registry& registry_;

@@ -45,3 +45,8 @@ TEST_CASE("a name longer than a tar header has room for is kept whole", "[cli]")
   tar.add(path, "b");
   CHECK(unpacked(tar.finish()) == std::map<std::string, std::string>{{file, "a"}, {path, "b"}});
 }
+
+TEST_CASE("an archive that is given up half written is let go", "[cli]") {
+  TarFile tar;
+  tar.add("report/begun.txt", "a");
+}

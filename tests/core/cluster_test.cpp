@@ -92,7 +92,8 @@ TEST_CASE("P38: a view tells who holds, who waits, and for whom", "[core][view]"
   CHECK_FALSE(t.cluster.view(JobId{9}));
 }
 
-TEST_CASE("P62: a member shows as quiescing, saving and restoring while it is moved", "[core][view]") {
+TEST_CASE("P62: a member shows as quiescing, saving and restoring while it is moved",
+          "[core][view]") {
   TwoJobs t;
   t.send(MemberSeen{JobId{1}, n0, {MemberId{11}, Residency::Resident, 10, 0, {{n0, 0}}}});
   auto residency = [&] { return t.cluster.view(JobId{1})->members.at(0).residency; };
