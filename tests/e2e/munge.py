@@ -6,7 +6,13 @@ from daemon import Daemon
 
 
 def available():
-    return os.getuid() == 0 and all(map(shutil.which, ("munged", "unshare", "nsenter")))
+    return os.getuid() == 0 and root_is_mounted() and all(map(shutil.which, ("munged", "unshare", "nsenter")))
+
+
+def root_is_mounted():
+    """False in a chroot into a plain folder: mounts of one's own have nothing there to stand on."""
+    with open("/proc/self/mountinfo") as mounts:
+        return any(line.split()[4] == "/" for line in mounts)
 
 
 class Munge:
@@ -24,7 +30,7 @@ class Munge:
         script = f"mount -t tmpfs -o mode=755 none /run && mkdir /run/munge && exec munged --foreground {files}"
         self.daemon = Daemon("munged", ["unshare", "--mount", "--propagation", "private", "sh", "-c", script])
         self.daemon.wait_for(r"Created \d+ work threads")
-        self.wrap = ["nsenter", "--mount", f"--target={self.daemon.pid}", "--"]
+        self.wrap = ["nsenter", "--mount", "--root", f"--target={self.daemon.pid}", "--"]
         return self
 
     def __exit__(self, *_):
