@@ -209,13 +209,16 @@ private:
   void saveFinished(Step&, Job&, const Order&, const Outcome&);
   void restoreFinished(Step&, Job&, const Order&, const Outcome&);
   void grantFinished(Step&, Job&, const Order&, const Outcome&);
-  bool triesAgain(Step&, Job&, const Outcome&);
+  static void unlocked(OnNode&);
+  bool triesAgain(Step&, Job&, OnNode&, const Outcome&);
+  static bool isFailure(const Outcome&);
   static bool isPassing(const Outcome&);
-  void refuseGrant(Step&, Job&, const std::vector<RequestId>&, Cause, const Outcome&);
+  void refuseGrant(Step&, Job&, const std::vector<RequestId>&, const Outcome&);
   void killFinished(Step&, Job&, const Order&, const Outcome&);
   bool moveEnded(Step&, Job&, const Order&, const Outcome&, Residency otherwise);
   void set(Job&, Member&, Residency, bool dead = false);
   void learnAll(Step&, Job&, const Order&, const Outcome&, std::optional<Residency> otherwise);
+  static Cause causeOf(const Outcome&);
   static void remember(Job&, const Outcome&);
   void moveFailed(Step&, Job&, FaultKind, const Outcome&);
   void backOff(Step&, Job&, std::uint32_t attempt, bool itself);

@@ -84,6 +84,9 @@ struct OnNode {
   // to do.
   bool regrant = false;
   std::vector<RequestId> unanswered;  // by it
+  Outcome lastRefusal;                // why
+  std::uint32_t unlockFailures = 0;   // in a row, of its grants and releases here
+  bool unlockFailed = false;          // by the last of them
 
   bool locking() const { return grants > 0 || quiescing || releasing; }
   // "One operation per member": nothing about the whole job is ordered beside another order.
@@ -144,7 +147,6 @@ struct Job {
   bool parking = false;  // nobody competes: it is brought back
   bool unsavable = false;   // a save failed; until it is whole again
   bool unreleased = false;  // saved, and what was saved is still on its devices; until then, too
-  bool releaseFailed = false;
   std::vector<DeviceState*> reserved;  // kept for its rescue
 
   FaultKind fault = FaultKind::None;

@@ -133,11 +133,11 @@ void Group::giveGrantAgain(Step& s, Job& job, NodeId node) {
 
 // The slice ends, and with it what was still to be tried.
 void Group::refuseUnanswered(Step& s, Job& job) {
-  Cause cause = job.evicted ? Cause::Evicted : job.cause;
+  Outcome evicted{.code = Outcome::Code::Refused, .cause = Cause::Evicted};
   for (auto& [node, here] : job.onNode) {
-    if (std::exchange(here.regrant, false)) {
-      refuseGrant(s, job, std::exchange(here.unanswered, {}), cause, {});
-    }
+    if (!std::exchange(here.regrant, false)) continue;
+    Outcome why = std::exchange(here.lastRefusal, {});
+    refuseGrant(s, job, std::exchange(here.unanswered, {}), job.evicted ? evicted : why);
   }
   regrants_.erase(&job);
 }
