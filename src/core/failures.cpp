@@ -85,6 +85,7 @@ void Group::prepareFinished(Step& s, Job& job, const Order& order, OperationId i
 void Group::quiesceFinished(Step& s, Job& job, const Order& order, const Outcome& o) {
   OnNode& here = job.onNode[order.node];
   here.quiescing = false;
+  here.unlockAfter.reset();  // what is stopped anew is let go at once
   bool counted = order.overdue;
   if (counted) --here.overdue;
   learnAll(s, job, order, o, Residency::Quiet);
@@ -101,9 +102,11 @@ void Group::releaseFinished(Step& s, Job& job, const Order& order, const Outcome
   changed_ = true;
   if (o.ok() || o.code == Outcome::Code::Gone) return unlocked(here);
   remember(job, o);
-  here.unlockFailed = true;
   // "the answer is no and nothing is wrong": asked again, as often as it takes.
-  if (o.code == Outcome::Code::Refused) return backOff(s, job, ++job.refusals, true);
+  if (o.code == Outcome::Code::Refused) {
+    here.unlockAfter = backOff(s, job, ++job.refusals, true);
+    return;
+  }
   if (!triesAgain(s, job, here, o)) setFault(s, job, FaultKind::Grant, o.cause, o.detail);
 }
 
@@ -168,7 +171,6 @@ void Group::grantFinished(Step& s, Job& job, const Order& order, const Outcome& 
   learnAll(s, job, order, o, Residency::Resident);
   if (o.ok()) return unlocked(here);
   remember(job, o);
-  here.unlockFailed = o.code != Outcome::Code::Gone;
   bool again = triesAgain(s, job, here, o);
   if (!again && isFailure(o)) setFault(s, job, FaultKind::Grant, o.cause, o.detail);
   bool over = !job.slice || job.slice->epoch != order.epoch;
@@ -182,7 +184,7 @@ void Group::grantFinished(Step& s, Job& job, const Order& order, const Outcome& 
 
 void Group::unlocked(OnNode& here) {
   here.unlockFailures = 0;
-  here.unlockFailed = false;
+  here.unlockAfter.reset();
 }
 
 // "retried with back-off, then faulted(grant)", counted at each node by itself: what others do
@@ -191,7 +193,7 @@ bool Group::triesAgain(Step& s, Job& job, OnNode& here, const Outcome& o) {
   bool failed = isFailure(o);
   if (o.lasting || (!failed && !isPassing(o))) return false;
   if (failed && ++here.unlockFailures >= roster_.config.quiesceAttempts) return false;
-  backOff(s, job, failed ? here.unlockFailures : ++job.refusals, true);
+  here.unlockAfter = backOff(s, job, failed ? here.unlockFailures : ++job.refusals, true);
   return true;
 }
 
@@ -297,7 +299,10 @@ void Group::remember(Job& job, const Outcome& o) {
 void Group::moveFailed(Step& s, Job& job, FaultKind kind, const Outcome& o) {
   remember(job, o);
   // "the answer is no and nothing is wrong": asked again, as often as it takes.
-  if (o.code == Outcome::Code::Refused && !o.lasting) return backOff(s, job, ++job.refusals, true);
+  if (o.code == Outcome::Code::Refused && !o.lasting) {
+    backOff(s, job, ++job.refusals, true);
+    return;
+  }
   ++job.failures;
   if (o.lasting || job.failures >= roster_.config.quiesceAttempts) {
     return setFault(s, job, kind, job.cause, o.detail);
@@ -307,12 +312,13 @@ void Group::moveFailed(Step& s, Job& job, FaultKind kind, const Outcome& o) {
 
 // Doubles from the first to the cap. `itself`: the job is left alone that long, not only asked
 // again.
-void Group::backOff(Step& s, Job& job, std::uint32_t attempt, bool itself) {
+Instant Group::backOff(Step& s, Job& job, std::uint32_t attempt, bool itself) {
   Duration wait = roster_.config.retryFirst;
   for (std::uint32_t i = 1; i < attempt && wait < roster_.config.retryCap; ++i) wait *= 2;
   Instant at = s.now + std::min(wait, roster_.config.retryCap);
   if (itself) job.retryAt = at;
   if (!job.retryTimer || at < *job.retryTimer) arm(job, Timer::Kind::Retry, job.retryTimer, at);
+  return at;
 }
 
 void Group::setFault(Step& s, Job& job, FaultKind kind, Cause cause, std::string detail) {

@@ -221,7 +221,7 @@ private:
   static Cause causeOf(const Outcome&);
   static void remember(Job&, const Outcome&);
   void moveFailed(Step&, Job&, FaultKind, const Outcome&);
-  void backOff(Step&, Job&, std::uint32_t attempt, bool itself);
+  Instant backOff(Step&, Job&, std::uint32_t attempt, bool itself);
   void setFault(Step&, Job&, FaultKind, Cause, std::string detail);
   void endByPolicy(Step&, Job&, Cause);
   void kill(Step&, Job&, Cause);

@@ -47,14 +47,13 @@ void Group::giveUpMove(Step& s, Job& job) {
 }
 
 void Group::release(Step& s, Job& job) {
-  bool early = job.retryAt && s.now < *job.retryAt;
   std::set<NodeId> nodes;
   for (const auto& [id, m] : job.members) {
     if (m.saved() || m.moving) return;  // all of it runs, or none
     if (!m.quiet()) continue;
     if (!roster_.up(m.node)) return;
     const OnNode& here = job.onNode[m.node];
-    if (!here.occupied() && !(here.unlockFailed && early)) nodes.insert(m.node);
+    if (!here.occupied() && !here.backsOff(s.now)) nodes.insert(m.node);
   }
   for (NodeId node : nodes) {
     job.onNode[node].releasing = true;

@@ -104,11 +104,10 @@ void Group::grantAgain(Step& s, Job& job) {
 void Group::grantRest(Step& s) {
   std::vector<Job*> all(regrants_.begin(), regrants_.end());
   for (Job* job : all) {
-    if (job->slice && job->retryAt && s.now < *job->retryAt) continue;
     bool left = false;
     for (auto& [node, here] : job->onNode) {
       if (!here.regrant) continue;
-      bool may = job->slice && roster_.up(node) && !here.occupied();
+      bool may = job->slice && roster_.up(node) && !here.occupied() && !here.backsOff(s.now);
       left |= !may;
       if (may) giveGrantAgain(s, *job, node);
     }
