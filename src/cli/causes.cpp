@@ -12,7 +12,7 @@ constexpr std::array<std::pair<const char*, const char*>, 15> kMeanings{{
     {"no-device-memory", "a device has not the memory that its state needs to come back"},
     {"not-released", "what was saved is still seen on a device; it is measured again"},
     {"stranger", "a process of no job has memory on a device: nvidia-smi shows which"},
-    {"node-suspect", "nothing was heard of a node for a while: tsctl nodes"},
+    {"node-suspect", "a node does not answer, or not as it should: tsctl nodes"},
     {"node-dead", "a node was given up: tsctl nodes"},
     {"job-faulted", "its own state cannot be moved: tsctl clear-fault, or tsctl evict --kill"},
     {"blocked", "a job that cannot be moved sits on its devices"},

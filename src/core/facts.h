@@ -31,7 +31,7 @@ enum class Cause {
   NoDeviceMemory,  // the device lacks room for what would be restored
   NotReleased,     // saved, but the bytes are still seen on the device
   Stranger,        // reserved: NoDeviceMemory names strangers, with pid and bytes
-  NodeSuspect,
+  NodeSuspect,     // it does not answer, or answers an order with an exception
   NodeDead,
   JobFaulted,   // the job itself cannot be moved
   Blocked,      // another job that cannot be moved sits on the claim; see `holder`

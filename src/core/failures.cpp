@@ -85,6 +85,7 @@ void Group::prepareFinished(Step& s, Job& job, const Order& order, OperationId i
 void Group::quiesceFinished(Step& s, Job& job, const Order& order, const Outcome& o) {
   OnNode& here = job.onNode[order.node];
   here.quiescing = false;
+  here.unlockAfter.reset();  // what is stopped anew is let go at once
   bool counted = order.overdue;
   if (counted) --here.overdue;
   learnAll(s, job, order, o, Residency::Quiet);
@@ -99,8 +100,14 @@ void Group::releaseFinished(Step& s, Job& job, const Order& order, const Outcome
   if (order.overdue) --here.overdue;
   learnAll(s, job, order, o, Residency::Resident);
   changed_ = true;
-  job.releaseFailed = !o.ok() && o.code != Outcome::Code::Gone;
-  if (job.releaseFailed) moveFailed(s, job, FaultKind::Grant, o);
+  if (o.ok() || o.code == Outcome::Code::Gone) return unlocked(here);
+  remember(job, o);
+  // "the answer is no and nothing is wrong": asked again, as often as it takes.
+  if (o.code == Outcome::Code::Refused) {
+    here.unlockAfter = backOff(s, job, ++job.refusals, true);
+    return;
+  }
+  if (!triesAgain(s, job, here, o)) setFault(s, job, FaultKind::Grant, o.cause, o.detail);
 }
 
 // "save fails before the commit point: no further restore; what was restored of I is saved again
@@ -162,33 +169,41 @@ void Group::grantFinished(Step& s, Job& job, const Order& order, const Outcome& 
   if (order.overdue) --here.overdue;
   changed_ |= order.overdue;
   learnAll(s, job, order, o, Residency::Resident);
-  if (o.ok()) {
-    job.failures = 0;
-    return;
-  }
+  if (o.ok()) return unlocked(here);
   remember(job, o);
+  bool again = triesAgain(s, job, here, o);
+  if (!again && isFailure(o)) setFault(s, job, FaultKind::Grant, o.cause, o.detail);
   bool over = !job.slice || job.slice->epoch != order.epoch;
-  if (!over && triesAgain(s, job, o)) {
-    here.regrant = true;
-    here.unanswered.insert(here.unanswered.end(), order.requests.begin(), order.requests.end());
-    regrants_.insert(&job);
-    return;
-  }
-  if (o.code == Outcome::Code::Failed) setFault(s, job, FaultKind::Grant, o.cause, o.detail);
-  refuseGrant(s, job, order.requests, job.cause, o);
+  // What is still stopped after its slice is let go by a release.
+  if (!again || over) return refuseGrant(s, job, order.requests, o);
+  here.regrant = true;
+  here.unanswered.insert(here.unanswered.end(), order.requests.begin(), order.requests.end());
+  here.lastRefusal = o;
+  regrants_.insert(&job);
 }
 
-// "retried with back-off, then faulted(grant)". What met an order of an earlier master is given
-// when that has ended.
-bool Group::triesAgain(Step& s, Job& job, const Outcome& o) {
-  bool failed = o.code == Outcome::Code::Failed;
+void Group::unlocked(OnNode& here) {
+  here.unlockFailures = 0;
+  here.unlockAfter.reset();
+}
+
+// "retried with back-off, then faulted(grant)", counted at each node by itself: what others do
+// makes up for nothing there. What met an order of an earlier master is given when that has ended.
+bool Group::triesAgain(Step& s, Job& job, OnNode& here, const Outcome& o) {
+  bool failed = isFailure(o);
   if (o.lasting || (!failed && !isPassing(o))) return false;
-  if (failed && ++job.failures >= roster_.config.quiesceAttempts) return false;
-  backOff(s, job, failed ? job.failures : ++job.refusals, true);
+  if (failed && ++here.unlockFailures >= roster_.config.quiesceAttempts) return false;
+  here.unlockAfter = backOff(s, job, failed ? here.unlockFailures : ++job.refusals, true);
   return true;
 }
 
-// The node had something else to do, or could not be asked: it says nothing about the job.
+// A node that is up and answers with an exception may do so for ever: with a slice that holds
+// devices for it nobody waits for that.
+bool Group::isFailure(const Outcome& o) {
+  return o.code == Outcome::Code::Failed || o.cause == Cause::NodeSuspect;
+}
+
+// The node had something else to do, or could not take in the order: it says nothing about the job.
 bool Group::isPassing(const Outcome& o) {
   bool elsewhere = o.cause == Cause::Busy || o.cause == Cause::NodeSuspect;
   return o.code == Outcome::Code::Refused && elsewhere;
@@ -196,12 +211,12 @@ bool Group::isPassing(const Outcome& o) {
 
 // Not answered by its node, also if the slice was ended meanwhile. Who gave up has no request any
 // more.
-void Group::refuseGrant(Step& s, Job& job, const std::vector<RequestId>& requests, Cause cause,
+void Group::refuseGrant(Step& s, Job& job, const std::vector<RequestId>& requests,
                         const Outcome& o) {
   for (auto& [id, p] : job.participants) {
     bool asked = std::count(requests.begin(), requests.end(), p.request) > 0;
     if (!asked || p.stand == Participant::Stand::Waiting) continue;
-    s.out.push_back(Refuse{p.request, cause, job.id, o.need, o.free, o.detail});
+    s.out.push_back(Refuse{p.request, causeOf(o), job.id, o.need, o.free, o.detail});
     leaveSlice(s, p);
     roster_.requests.erase(std::exchange(p.request, RequestId{}));
   }
@@ -269,8 +284,12 @@ void Group::learnAll(Step& s, Job& job, const Order& order, const Outcome& o,
 // --- what a failure leads to
 // -----------------------------------------------------------------------
 
+Cause Group::causeOf(const Outcome& o) {
+  return o.cause == Cause::None ? Cause::DriverError : o.cause;
+}
+
 void Group::remember(Job& job, const Outcome& o) {
-  job.cause = o.cause == Cause::None ? Cause::DriverError : o.cause;
+  job.cause = causeOf(o);
   job.need = o.need;
   job.free = o.free;
   job.detail = o.detail;
@@ -280,7 +299,10 @@ void Group::remember(Job& job, const Outcome& o) {
 void Group::moveFailed(Step& s, Job& job, FaultKind kind, const Outcome& o) {
   remember(job, o);
   // "the answer is no and nothing is wrong": asked again, as often as it takes.
-  if (o.code == Outcome::Code::Refused && !o.lasting) return backOff(s, job, ++job.refusals, true);
+  if (o.code == Outcome::Code::Refused && !o.lasting) {
+    backOff(s, job, ++job.refusals, true);
+    return;
+  }
   ++job.failures;
   if (o.lasting || job.failures >= roster_.config.quiesceAttempts) {
     return setFault(s, job, kind, job.cause, o.detail);
@@ -290,12 +312,13 @@ void Group::moveFailed(Step& s, Job& job, FaultKind kind, const Outcome& o) {
 
 // Doubles from the first to the cap. `itself`: the job is left alone that long, not only asked
 // again.
-void Group::backOff(Step& s, Job& job, std::uint32_t attempt, bool itself) {
+Instant Group::backOff(Step& s, Job& job, std::uint32_t attempt, bool itself) {
   Duration wait = roster_.config.retryFirst;
   for (std::uint32_t i = 1; i < attempt && wait < roster_.config.retryCap; ++i) wait *= 2;
   Instant at = s.now + std::min(wait, roster_.config.retryCap);
   if (itself) job.retryAt = at;
   if (!job.retryTimer || at < *job.retryTimer) arm(job, Timer::Kind::Retry, job.retryTimer, at);
+  return at;
 }
 
 void Group::setFault(Step& s, Job& job, FaultKind kind, Cause cause, std::string detail) {

@@ -44,11 +44,12 @@ void Group::timerFired(Instant now, const Timer& timer, Actions& out) {
 
 void Group::retryDue(Step& s, Job& job) {
   job.retryTimer.reset();
-  if (job.retryAt && s.now < *job.retryAt) {
-    arm(job, Timer::Kind::Retry, job.retryTimer, *job.retryAt);
-  } else {
-    job.retryAt.reset();
+  if (job.retryAt && s.now >= *job.retryAt) job.retryAt.reset();
+  std::optional<Instant> next = job.retryAt;
+  for (const auto& [node, here] : job.onNode) {
+    if (here.backsOff(s.now)) next = std::min(next.value_or(*here.unlockAfter), *here.unlockAfter);
   }
+  if (next) arm(job, Timer::Kind::Retry, job.retryTimer, *next);
   if (job.killed) kill(s, job, job.killedFor);
   for (NodeId node : job.named) {
     if (roster_.nodes[node].condemned.count(job.id)) endCondemned(s, job, node);

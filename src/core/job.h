@@ -83,8 +83,12 @@ struct OnNode {
   // A grant that is given once more: where a member was not let go, or its node had something else
   // to do.
   bool regrant = false;
-  std::vector<RequestId> unanswered;  // by it
+  std::vector<RequestId> unanswered;   // by it
+  Outcome lastRefusal;                 // why
+  std::uint32_t unlockFailures = 0;    // in a row, of its grants and releases here
+  std::optional<Instant> unlockAfter;  // the back-off of the last of them
 
+  bool backsOff(Instant now) const { return unlockAfter && now < *unlockAfter; }
   bool locking() const { return grants > 0 || quiescing || releasing; }
   // "One operation per member": nothing about the whole job is ordered beside another order.
   bool occupied() const { return locking() || moves > 0; }
@@ -144,7 +148,6 @@ struct Job {
   bool parking = false;  // nobody competes: it is brought back
   bool unsavable = false;   // a save failed; until it is whole again
   bool unreleased = false;  // saved, and what was saved is still on its devices; until then, too
-  bool releaseFailed = false;
   std::vector<DeviceState*> reserved;  // kept for its rescue
 
   FaultKind fault = FaultKind::None;

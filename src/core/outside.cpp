@@ -138,7 +138,7 @@ void Group::on(Step& s, const FaultCleared& e) {
   job.detail.clear();
   job.failures = 0;
   job.retryAt.reset();
-  job.releaseFailed = false;
+  for (auto& [node, here] : job.onNode) unlocked(here);
   for (DeviceState* d : homeOf(job)) noteIdle(*d);
   unsettled_.insert(&job);
   changed_ = true;

@@ -47,13 +47,13 @@ void Group::giveUpMove(Step& s, Job& job) {
 }
 
 void Group::release(Step& s, Job& job) {
-  if (job.releaseFailed && job.retryAt && s.now < *job.retryAt) return;
   std::set<NodeId> nodes;
   for (const auto& [id, m] : job.members) {
     if (m.saved() || m.moving) return;  // all of it runs, or none
     if (!m.quiet()) continue;
     if (!roster_.up(m.node)) return;
-    if (!job.onNode[m.node].occupied()) nodes.insert(m.node);
+    const OnNode& here = job.onNode[m.node];
+    if (!here.occupied() && !here.backsOff(s.now)) nodes.insert(m.node);
   }
   for (NodeId node : nodes) {
     job.onNode[node].releasing = true;

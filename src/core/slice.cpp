@@ -104,11 +104,10 @@ void Group::grantAgain(Step& s, Job& job) {
 void Group::grantRest(Step& s) {
   std::vector<Job*> all(regrants_.begin(), regrants_.end());
   for (Job* job : all) {
-    if (job->slice && job->retryAt && s.now < *job->retryAt) continue;
     bool left = false;
     for (auto& [node, here] : job->onNode) {
       if (!here.regrant) continue;
-      bool may = job->slice && roster_.up(node) && !here.occupied();
+      bool may = job->slice && roster_.up(node) && !here.occupied() && !here.backsOff(s.now);
       left |= !may;
       if (may) giveGrantAgain(s, *job, node);
     }
@@ -133,11 +132,11 @@ void Group::giveGrantAgain(Step& s, Job& job, NodeId node) {
 
 // The slice ends, and with it what was still to be tried.
 void Group::refuseUnanswered(Step& s, Job& job) {
-  Cause cause = job.evicted ? Cause::Evicted : job.cause;
+  Outcome evicted{.code = Outcome::Code::Refused, .cause = Cause::Evicted};
   for (auto& [node, here] : job.onNode) {
-    if (std::exchange(here.regrant, false)) {
-      refuseGrant(s, job, std::exchange(here.unanswered, {}), cause, {});
-    }
+    if (!std::exchange(here.regrant, false)) continue;
+    Outcome why = std::exchange(here.lastRefusal, {});
+    refuseGrant(s, job, std::exchange(here.unanswered, {}), job.evicted ? evicted : why);
   }
   regrants_.erase(&job);
 }

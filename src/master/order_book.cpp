@@ -69,7 +69,8 @@ void OrderBook::ranLate(NodeRecord& node, OperationId operation,
 void OrderBook::failed(NodeRecord& node, OperationId operation, const kj::Exception& exception) {
   // Stays open: whether it was done is asked when the node returns.
   if (exception.getType() == kj::Exception::Type::DISCONNECTED) return;
-  // What its node cannot take in says nothing about the job: a driver speaks in outcomes only.
+  // What its node cannot take in says nothing about the job: a driver speaks in outcomes only. Who
+  // holds devices for it is not kept waiting for ever: the core counts it where a slice begins.
   bool unknown = exception.getType() == kj::Exception::Type::UNIMPLEMENTED;
   end(node, operation,
       {.code = unknown ? Outcome::Code::Failed : Outcome::Code::Refused,

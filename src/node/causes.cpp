@@ -45,7 +45,7 @@ Words wordsFor(Cause cause) {
     case Cause::Stranger:
       return {TSL_NO_DEVICE_MEMORY, "a process of no job uses the device"};
     case Cause::NodeSuspect:
-      return {TSL_UNAVAILABLE, "a node of the job does not answer"};
+      return {TSL_UNAVAILABLE, "a node of the job does not answer, or not as it should"};
     case Cause::Drained:
       return {TSL_PAUSED, "an operator drained a node of the job"};
     case Cause::NoRecord:

@@ -294,6 +294,7 @@ Outcome Story::outcome(const Words& w, const Open& open) {
   if (w.verb == "fail") o.code = Outcome::Code::Failed;
   if (w.verb == "gone") o.code = Outcome::Code::Gone;
   if (w.named.count("cause")) o.cause = valueOf<Cause>(w.named.at("cause"));
+  if (w.named.count("detail")) o.detail = w.named.at("detail");
   o.lasting = w.has("lasting");
   o.need = std::uint64_t(w.number("need"));
   o.free = std::uint64_t(w.number("free"));

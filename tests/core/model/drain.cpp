@@ -31,7 +31,10 @@ void World::drain() {
   mendAll();
   settle();
   noWaiterIsLeft("a waiter is forgotten: ");
-  for (auto& [id, j] : jobs_) j.wasGranted = j.odd = false;
+  for (auto& [id, j] : jobs_) {
+    j.wasGranted = j.odd = false;
+    j.stuck.clear();
+  }
   // One after another: what waits for itself elsewhere is refused.
   for (JobId job : idsOf(jobs_, [](const Job&) { return true; })) {
     askFor(job);

@@ -120,6 +120,7 @@ void World::finish(std::size_t index, Outcome::Code code, unsigned how) {
   open_.erase(open_.begin() + std::ptrdiff_t(index));
   Outcome o = apply(order, code, how);
   countFailure(order, code, o);
+  noteStuck(order, o);
   if (order.verb == "prepare" && !o.ok()) refused_.insert({order.node, order.job});
   std::string line = std::string(code == Outcome::Code::Ok        ? "ok"
                                  : code == Outcome::Code::Refused ? "refuse"
@@ -212,8 +213,11 @@ Outcome World::apply(const Open& order, Outcome::Code code, unsigned how) {
   bool refused = code == Outcome::Code::Refused;
   if (!ok) o.cause = Cause::DriverError;
   if (refused && order.verb == "restore") o.cause = Cause::NoDeviceMemory;
-  // A call of an earlier master runs there; or the slice is not to be had at all.
-  if (refused && order.verb == "grant") o.cause = how % 4 ? Cause::Busy : Cause::Stale;
+  // A call of an earlier master runs there; its node answered with an exception; or the slice is
+  // not to be had at all.
+  if (refused && order.verb == "grant") {
+    o.cause = how % 4 > 1 ? Cause::Busy : how % 4 == 1 ? Cause::NodeSuspect : Cause::Stale;
+  }
   o.lasting = code == Outcome::Code::Failed && how % 7 == 1 && order.verb != "release";
   return o;
 }
@@ -239,15 +243,9 @@ void World::countFailure(const Open& order, Outcome::Code code, const Outcome& o
   }
   if (v == "prepare") ++counts_["row prepare refused"];
   if (v == "quiesce") ++counts_["row quiesce fails"];
-  if (v == "release") {
-    ++counts_["row release fails"];
-    jobs_.at(order.job).odd = true;  // half of it runs until a later try
-  }
+  if (v == "release") ++counts_["row release fails"];
   if (v == "kill") ++counts_["row kill fails"];
-  if (v == "grant") {
-    ++counts_["row a node cannot complete a grant"];
-    jobs_.at(order.job).odd = true;  // "completed on the others"
-  }
+  if (v == "grant") ++counts_["row a node cannot complete a grant"];
   if (v == "restore") {
     bool room = o.cause == Cause::NoDeviceMemory;
     ++counts_[room ? "row restore lacks memory" : "row restore fails"];
@@ -257,6 +255,15 @@ void World::countFailure(const Open& order, Outcome::Code code, const Outcome& o
   ++counts_[undone ? "row I cannot be saved again" : "row save fails"];
   auto t = things_.find(order.member);
   if (t != things_.end()) ++counts_["row save fails before the commit point"];
+}
+
+// "completed on the others": what is stopped there waits for a later try.
+void World::noteStuck(const Open& order, const Outcome& o) {
+  if (order.verb != "grant" && order.verb != "release") return;
+  auto& stuck = jobs_.at(order.job).stuck;
+  bool stopped = std::any_of(o.members.begin(), o.members.end(),
+                             [](const MemberFact& f) { return f.residency == Residency::Quiet; });
+  !o.ok() && stopped ? void(stuck.insert(order.node)) : void(stuck.erase(order.node));
 }
 
 void World::overdue(unsigned whom) {

@@ -253,7 +253,7 @@ void World::check(const Notice& a) {
 // "a job is whole (all of it runs, or none) whenever nothing is in flight"
 void World::checkStep() const {
   for (const auto& [id, job] : jobs_) {
-    if (!job.odd && !job.faulted && !job.killed) checkWhole(id);
+    if (!job.odd && job.stuck.empty() && !job.faulted && !job.killed) checkWhole(id);
   }
 }
 

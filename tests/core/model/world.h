@@ -66,7 +66,8 @@ private:
     GroupId group;
     JobOptions options;
     bool evicted = false;
-    bool odd = false;  // a member of it changed on its own: it need not be whole
+    bool odd = false;        // a member of it changed on its own: it need not be whole
+    std::set<NodeId> stuck;  // nor where something of it could not be let go, until that is done
     bool faulted = false;
     bool killed = false;
     bool wasGranted = false;
@@ -131,6 +132,7 @@ private:
   Outcome apply(const Open& order, Outcome::Code code, unsigned how);
   Outcome::Code fate(const Open& order, unsigned how) const;
   void countFailure(const Open& order, Outcome::Code code, const Outcome& o);
+  void noteStuck(const Open& order, const Outcome& o);
   void answered(const Grant& a, bool ok);
   void touchDevices(JobId job, NodeId node, unsigned how);
   void die(MemberId id);
