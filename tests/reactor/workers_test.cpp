@@ -3,7 +3,10 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <future>
+#include <memory>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "support/loop.h"
 
@@ -91,4 +94,25 @@ TEST_CASE("a drain waits for the calls there are, and not for ever", "[reactor]"
   CHECK_FALSE(workers.drain(std::chrono::milliseconds(1)));
   letGo.set_value();
   CHECK(workers.drain(std::chrono::hours(1)));
+}
+
+TEST_CASE("a result that owns memory comes home whole, however often", "[reactor]") {
+  Loop l;
+  Workers workers;
+  for (int i = 0; i < 20; ++i) {
+    const std::string text(100 + i, 'x');  // too long to lie in the string itself
+    auto home = workers.call<std::vector<std::string>>([text] { return std::vector{text, text}; });
+    CHECK(home.wait(l.scope) == std::vector{text, text});
+  }
+}
+
+TEST_CASE("a result that nobody waits for any more is dropped with its call", "[reactor]") {
+  Loop l;
+  auto kept = std::make_shared<int>(7);
+  std::weak_ptr<int> watched = kept;
+  {
+    Workers workers(1);
+    auto dropped = workers.call<std::shared_ptr<int>>([kept = std::move(kept)] { return kept; });
+  }
+  CHECK(watched.expired());
 }

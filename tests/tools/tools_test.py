@@ -122,6 +122,36 @@ class Test(InAFolder):
         self.assertEqual(done.returncode, 1)
         self.assertIn("FAILED the build in build did not finish", done.stdout)
 
+    def under_sanitizer(self, suite, run_tests="", run_chaos="true"):
+        """meson and the bench are ours; each can write a report as a sanitizer does, whatever its exit status."""
+        report = ('report() { for o in $TSAN_OPTIONS ${ASAN_OPTIONS//:/ }; do case $o in log_path=*) '
+                  'echo "SUMMARY: $1" > "${o#log_path=}.4711" ;; esac; done; }')
+        self.script("bin/meson", report, 'case $1 in setup) mkdir -p $2/src/master; touch $2/src/master/tsmasterd; '
+                    'chmod +x $2/src/master/tsmasterd ;; test) mkdir -p $3/meson-logs; '
+                    """echo '{"name": "one", "result": "OK", "command": []}' > $3/meson-logs/testlog.json;""",
+                    run_tests, ';; esac')
+        self.script("tools/bench", report, 'echo "bench $* of $BUILD"', run_chaos)
+        done = self.test(suite)
+        return done.returncode, done.stdout
+
+    def test_a_sanitizer_looks_at_a_chaos_run_of_its_own_programs_too(self):
+        for suite, folder in ("sanitize", "build-asan"), ("thread", "build-tsan"):
+            with self.subTest(suite):
+                code, said = self.under_sanitizer(suite)
+                self.assertIn(f"bench chaos --minutes 0.5 of {folder}\n", said)
+                self.assertEqual((code, said.splitlines()[-1]), (0, "2 passed, 0 failed, 0 skipped"))
+                self.assertEqual(self.under_sanitizer(suite, run_chaos="exit 1")[0], 1)
+
+    def test_a_report_of_a_sanitizer_is_a_failure_although_all_tests_have_passed(self):
+        for suite in "sanitize", "thread":
+            with self.subTest(suite):
+                code, said = self.under_sanitizer(suite, run_tests="report in-a-test")
+                self.assertEqual((code, said.splitlines()[-1]), (1, "2 passed, 1 failed, 0 skipped"))
+                self.assertIn("SUMMARY: in-a-test", said)
+                code, said = self.under_sanitizer(suite, run_chaos="report in-chaos")
+                self.assertEqual((code, said.splitlines()[-1]), (1, "2 passed, 1 failed, 0 skipped"))
+                self.assertIn("SUMMARY: in-chaos", said)
+
     def test_an_unknown_suite_is_refused_by_name(self):
         done = self.test("units")
         self.assertEqual(done.returncode, 2)
