@@ -141,7 +141,10 @@ void Shell::tellNodes() {
 
 void Shell::step(std::span<const Event> events) {
   if (directory_.hasUntold()) tellNodes();
-  for (const Event& event : events) events_.happened(event);
+  for (const Event& event : events) {
+    events_.happened(event);
+    timeline_.happened(event);
+  }
   out_.clear();
   cluster_.step(now(), events, out_);
   for (Action& action : out_) {
@@ -211,7 +214,7 @@ void Shell::orderEnded(const NodeOrder& order, OperationId operation, Outcome ou
   NodeRecord& node = directory_.node(nodeOf(order));
   meters_.ended(verbOf(order), outcome, took);
   events_.ended(verbOf(order), node.id, jobOf(order), operation, outcome, took);
-  if (auto spans = timeline_.ended(order, now())) {
+  if (auto spans = timeline_.ended(order, outcome, now())) {
     meters_.timed(*spans);
     events_.timed(*spans);
   }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/action.h"
+#include "core/event.h"
 #include "master/order_request.h"
 
 namespace ts {
@@ -25,28 +26,54 @@ struct Spans {
 
 class Timeline {
 public:
+  void happened(const Event& event);
   void ordered(const Action& action, Instant now);
   // What an order's end completes, if it is the last of a switch.
-  std::optional<Spans> ended(const NodeOrder& order, Instant now);
+  std::optional<Spans> ended(const NodeOrder& order, const Outcome& outcome, Instant now);
 
 private:
   struct Switch {
-    Instant prepares, started, saves, saved, grants;
+    Instant prepares{};
+    std::map<NodeId, OperationId> booked = {};  // or asked to book
+    std::set<MemberId> outgoing = {};
+    std::optional<Instant> started = {}, saves = {}, saved = {};
+    std::optional<Epoch> epoch = {};  // once it is granted
+    Instant grants{};
     Duration waited{};
-    std::set<MemberId> outgoing;
-    std::optional<Epoch> epoch;  // once it is granted
-    unsigned open = 0;           // grants without an answer
+    std::map<NodeId, bool> letGo = {};  // by the nodes it was granted on
+
+    bool movesOut(MemberId member) const;
+    bool isUnderWay() const { return started || !booked.empty(); }
   };
+  using Switches = std::map<JobId, Switch>;
+
+  void on(const JobEnded& event) { switches_.erase(event.job); }
+  void on(const NodeDied& event);
+  template <class Rest>
+  void on(const Rest&) {}
+
   void on(const Prepare& order, Instant now);
+  void on(const DropBooking& order, Instant now);
   void on(const Save& order, Instant now);
   void on(const Grant& order, Instant now);
   void on(const Notice& notice, Instant now);
   template <class Rest>
   void on(const Rest&, Instant) {}
-  Switch* ofOutgoing(MemberId member);
+
+  std::optional<Spans> after(const Prepare& order, const Outcome& outcome, Instant now);
+  std::optional<Spans> after(const Save& order, const Outcome& outcome, Instant now);
+  std::optional<Spans> after(const Grant& order, const Outcome& outcome, Instant now);
+  std::optional<Spans> after(const EndSlice& order, const Outcome& outcome, Instant now);
+  template <class Rest>
+  std::optional<Spans> after(const Rest&, const Outcome&, Instant) {
+    return std::nullopt;
+  }
+
+  Switches::iterator granted(JobId job, const Epoch& epoch);
+  void unbook(Switches::iterator found, NodeId node);
   static Spans spans(JobId job, const Switch& done, Instant now);
 
-  std::map<JobId, Switch> switches_;  // by whom they bring in
+  Switches switches_;  // by whom they bring in
 };
 
 }  // namespace ts

@@ -217,3 +217,34 @@ TEST_CASE("P20: a switch that was refused for a passing cause is tried again", "
   house.until([&] { return node.entered(2); });  // tried again when the cause may have passed
   CHECK(node.ordered("prepare B") == 2);
 }
+
+namespace {
+
+// How many switches are timed when "B" gets the turn of "A" and its grant ends so.
+std::string timed(const Outcome& granted) {
+  MasterHouse house;
+  ScriptedNode node(house.loop, "n1");
+  node.connect(house.address);
+  node.join("rl", "A", 1);
+  node.join("rl", "B", 2);
+  node.acquire(1, 100);
+  house.until([&] { return node.entered(1); });
+  node.seeMember(11, "rl", "A", 1000);
+  node.script["grant"].push_back(granted);
+  node.acquire(2, 200);
+  node.yield(1);
+  house.until([&] { return node.ordered("grant B") == 1 && house.shell().orders().open() == 0; });
+  std::string text = house.master->metrics.render();
+  auto at = text.find("timeslice_phase_seconds_count");
+  return at == std::string::npos ? "none" : text.substr(text.find(' ', at) + 1, 1);
+}
+
+}  // namespace
+
+TEST_CASE("only a switch whose grant succeeded is timed", "[master]") {
+  CHECK(timed({}) == "1");
+  CHECK(timed({.code = Outcome::Code::Failed,
+               .cause = Cause::DriverError,
+               .lasting = true,
+               .detail = "unlock says 719"}) == "0");
+}
