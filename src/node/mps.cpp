@@ -24,10 +24,15 @@ std::string variable(const std::string& environ, const std::string& name) {
 std::string mpsClient(pid_t pid, const std::string& procRoot) {
   std::string process = procRoot + "/" + std::to_string(pid);
   std::string directory = variable(process + "/environ", kVariable);
-  if (directory.empty()) directory = kDefault;
+  bool chosen = !directory.empty();
+  if (!chosen) directory = kDefault;
   // As the process sees it: in a container the path is another one.
-  struct stat control {};
+  struct stat control {
+  }, client{};
   if (::stat((process + "/root" + directory + "/control").c_str(), &control) != 0) return "";
+  if (::stat(process.c_str(), &client) != 0) return "";
+  // Anybody may write to /tmp: what a third one put there keeps nobody out.
+  if (!chosen && control.st_uid != 0 && control.st_uid != client.st_uid) return "";
   return "process " + std::to_string(pid) +
          " is an MPS client, which cannot be saved; start it without MPS, or with backend = "
          "\"none\" (a control daemon listens in " +

@@ -9,7 +9,8 @@
 namespace ts::node {
 
 // Why it counts as a client of MPS, or nothing. The pipe directory that it was given, or CUDA's
-// default, counts while a control daemon listens there; what cannot be read says nothing.
+// default, counts while a control daemon listens there: at the default one of root or of the same
+// user. What cannot be read says nothing.
 std::string mpsClient(pid_t pid, const std::string& procRoot = "/proc");
 
 }  // namespace ts::node

@@ -419,7 +419,8 @@ class Registration(unittest.TestCase):
                 a.join(group="g", job="a")
             self.assertEqual(no.exception.name, "UNSUPPORTED")
             self.assertIn(f"process {a.pid} is an MPS client", str(no.exception))
-            self.assertEqual(c.nodes[0].trace("lock", when="begin"), [])
+            c.job(job="b").acquire()  # whoever is in its way is locked
+            self.assertEqual(of(c.nodes[0].trace("lock", when="begin"), a.pid), [])
             (pipes / "control").unlink()
             a.join(group="g", job="a")
 
