@@ -269,7 +269,7 @@ TEST_CASE("a missing permission says how to run the node daemon", "[backend]") {
 TEST_CASE(
     "a state query that hangs, as on the peer of a locked process, does not keep the lock away",
     "[backend]") {
-  CudaScript s;
+  CudaScript s(kRunning, std::chrono::milliseconds(50));
   std::promise<void> letGo;
   s.reply("state",
           {.becomes = kRunning, .during = [open = letGo.get_future().share()] { open.wait(); }});
@@ -282,7 +282,7 @@ TEST_CASE(
 
 TEST_CASE("an illegal lock after a silent state query is no undo: it was locked before",
           "[backend]") {
-  CudaScript s(kLocked);
+  CudaScript s(kLocked, std::chrono::milliseconds(50));
   std::promise<void> letGo;
   s.reply("state",
           {.becomes = kLocked, .during = [open = letGo.get_future().share()] { open.wait(); }});

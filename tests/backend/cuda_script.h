@@ -15,16 +15,22 @@ inline constexpr int kRunning = 0, kLocked = 1, kSaved = 2, kFailed = 3;
 
 class CudaScript {
 public:
-  // `state`: of the child, as the driver sees it.
-  explicit CudaScript(int state = kRunning) { fake.states[child.pid()] = state; }
+  // `state`: of the child, as the driver sees it. `patience`: with a driver that is silent; one that
+  // answers, however late on a busy machine, is heard.
+  explicit CudaScript(int state = kRunning,
+                      std::chrono::milliseconds patience = std::chrono::minutes(5))
+      : beforeCall(patience) {
+    fake.states[child.pid()] = state;
+  }
 
+  std::chrono::milliseconds beforeCall;
   Child child;
   FakeCuda& fake = fresh();
   std::uint64_t deviceBytes = 4096;
   CudaBackend backend{
       cuda::openDriver({.library = FAKE_CUDA, .kernelModule = ""}),
       [this](pid_t) { return deviceBytes; },
-      {.beforeCall = std::chrono::milliseconds(50), .afterCall = std::chrono::minutes(5)}};
+      {.beforeCall = beforeCall, .afterCall = std::chrono::minutes(5)}};
   Target target{.pid = child.pid()};
 
   void reply(const std::string& verb, Reply reply) { fake.replies[verb].push_back(reply); }

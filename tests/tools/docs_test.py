@@ -49,7 +49,8 @@ class Pages(unittest.TestCase):
         self.assertEqual(self.spelled("Cause c"), self.listed("Causes"))
 
     def test_every_log_event_has_cause_and_remedy_and_no_other_is_told(self):
-        events = words(r'\bLine\("([a-z-]+)"\)', "src/master", "src/node", "src/log")
+        events = words(r'\bLine(?: \w+)?\("([a-z-]+)"\)', "src/master", "src/node", "src/log")
+        events |= words(r'\bline\("([a-z-]+)"', "src/master")
         self.assertEqual(events | self.spelled("Notice::Kind k"), self.listed("Log events"))
 
     def test_every_kind_of_fault_has_its_way_out(self):
