@@ -76,7 +76,7 @@ void Group::prepareFinished(Step& s, Job& job, const Order& order, OperationId i
   dropBookings(s, job);
   remember(job, o);
   Obstacle why{Obstacle::Kind::HoldBack, job.cause, {}, o.detail};
-  backOff(s, job, ++job.refusals, !job.queued);
+  job.parkAfter = backOff(s, job, ++job.refusals, !job.queued);
   if (!job.queued || job.heldBack) return;
   if (o.lasting) return refuseAll(s, job, why);
   holdBack(s, job, why);

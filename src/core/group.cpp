@@ -46,6 +46,7 @@ void Group::retryDue(Step& s, Job& job) {
   job.retryTimer.reset();
   if (job.retryAt && s.now >= *job.retryAt) job.retryAt.reset();
   std::optional<Instant> next = job.retryAt;
+  if (s.now < job.parkAfter) next = std::min(next.value_or(job.parkAfter), job.parkAfter);
   for (const auto& [node, here] : job.onNode) {
     if (here.backsOff(s.now)) next = std::min(next.value_or(*here.unlockAfter), *here.unlockAfter);
   }

@@ -162,6 +162,7 @@ struct Job {
   std::string detail;
   Cause told = Cause::None;  // of the last notice, so that it is said once
   std::optional<Instant> retryAt;
+  Instant parkAfter;           // no room was found to bring it back without a turn
   std::uint32_t failures = 0;  // in a row, of moving it
   std::uint32_t refusals = 0;  // in a row, of its prepares
   std::optional<Instant> holdTimer, gangTimer, brokenTimer, retryTimer;

@@ -134,8 +134,8 @@ void Group::bringBack(Instant now) {
 
 bool Group::mayPark(const Job& job, Instant now) const {
   bool moved = job.slice || job.rescue || job.plannedIn == derivation_;
-  if (moved || mayNotRun(job) || job.unreported > 0 || (job.retryAt && now < *job.retryAt))
-    return false;
+  bool tooEarly = now < job.parkAfter || (job.retryAt && now < *job.retryAt);
+  if (moved || mayNotRun(job) || job.unreported > 0 || tooEarly) return false;
   if (job.queued && !job.heldBack) return false;
   for (const auto& [id, m] : job.members) {
     if (!m.saved() && !m.moving) continue;

@@ -99,6 +99,7 @@ Soon<BackendOutcome> Mover::run(MemberId id, Residency during, Call call) {
   setResidency(m, during);
   busy_.insert(id);
   looked_.erase(id);
+  inherited_.erase(id);
   return parts_.workers
       .call<BackendOutcome>([backend, process = parts_.watch.held(m.process.identity), call] {
         if (!process || !process->isStill()) return goneBelow();
@@ -314,8 +315,12 @@ Soon<Outcome> Mover::restoreInto(JobName job, MemberId member, const Scan& scan)
   auto* m = memberOf(job, member);
   if (!m) return goneOutcome(member);
   auto room = roomFor(m->needed(), processText(*m), parts_.registry, scan);
-  if (!room.ok()) return withMember(member, std::move(room));
-  return bringBack(job, member);
+  if (room.ok()) return bringBack(job, member);
+  if (inherited_.contains(member)) {  // what lacks may be what it has taken itself
+    auto earlier = "a restore of " + processText(*m) + ", ordered before this daemon was started";
+    room = refusal(Cause::Busy, earlier + ", may still be under way: " + room.detail);
+  }
+  return withMember(member, std::move(room));
 }
 
 Soon<Outcome> Mover::bringBack(JobName job, MemberId member) {
@@ -363,6 +368,7 @@ kj::Promise<void> Mover::adopt(MemberId id) {
     return kj::READY_NOW;
   }
   looked_.insert(id);
+  if (m->residency == Residency::Restoring) inherited_.insert(id);
   return parts_.workers
       .call<TargetState>([backend, process = parts_.watch.held(m->process.identity)] {
         return process && process->isStill() ? backend->state(process->target())
@@ -372,6 +378,7 @@ kj::Promise<void> Mover::adopt(MemberId id) {
         // Else a call has begun since, and may have ended: its own look is the later one.
         bool isLast = looked_.erase(id) > 0;
         auto* m = parts_.registry.member(id);
+        if (state != TargetState::Saved) inherited_.erase(id);
         if (m && isLast) setResidency(*m, residencyOf(state, Residency::Faulted));
       });
 }

@@ -88,7 +88,8 @@ private:
 
   Parts parts_;
   std::set<MemberId> busy_;
-  std::set<MemberId> looked_;  // adopt() reads where they are, and no call has begun since
+  std::set<MemberId> looked_;     // adopt() reads where they are, and no call has begun since
+  std::set<MemberId> inherited_;  // saved, and a restore of an earlier life may be under way
 };
 
 }  // namespace ts::node

@@ -172,6 +172,22 @@ class Deadlines(unittest.TestCase):
                 turn(node, "", "hang.checkpoint", a)
                 self.both_go_on(c, a, b)
 
+    def test_FF_A3_room_that_a_restore_of_a_killed_daemon_has_taken_is_not_missed_by_the_next(self):
+        with Cluster() as c:
+            a, b = saved_beside(c)
+            node = c.nodes[0]
+            node.set_card(h2d="20 MB/s")
+            c.queue(a)
+            b.ask("yield")
+            until(lambda: of(node.trace("restore", when="begin"), a.pid), "a restore begins")
+            mark = c.master.mark()
+            node.daemon.kill()
+            node.start_connected()
+            c.master.wait_for(r"order=restore .*cause=busy .*may still be under way", mark)
+            a.hear_grant()
+            self.assertEqual(a.ask("check 1"), "same")
+            self.assertEqual(len(of(node.trace("restore", when="begin"), a.pid)), 1)
+
     def test_FF_A3_a_job_on_two_nodes_is_whole_again_after_a_kill_on_one_of_them(self):
         with Cluster(nodes=2, node={"save_deadline": "50 ms"}) as c:
             a, b = ([c.job(node=n, job=name, gang=2) for n in (0, 1)] for name in "ab")
