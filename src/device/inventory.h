@@ -30,6 +30,7 @@ struct GpuMemory {
 struct GpuProcess {
   pid_t pid = 0;
   std::optional<std::uint64_t> bytes;  // nothing: the driver does not say
+  bool mps = false;                    // it shares the GPU through MPS, as far as the driver says
 };
 
 // Blocking calls of a few hundred microseconds; safe from any thread.

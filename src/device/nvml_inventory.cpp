@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "device/inventory.h"
@@ -83,6 +84,15 @@ std::optional<std::vector<GpuProcess>> toProcesses(const std::optional<std::vect
   return out;
 }
 
+// A driver may list them among the others, too.
+void addMpsClients(std::vector<GpuProcess>& all, const std::vector<GpuProcess>& clients) {
+  for (const GpuProcess& client : clients) {
+    auto known = std::ranges::find(all, client.pid, &GpuProcess::pid);
+    if (known == all.end()) known = all.insert(all.end(), client);
+    known->mps = true;
+  }
+}
+
 class NvmlInventory final : public Inventory {
 public:
   explicit NvmlInventory(const std::string& path) : library_(nvml::openLibrary(path)) { start(); }
@@ -101,12 +111,21 @@ public:
   std::optional<std::vector<GpuProcess>> processes(std::uint32_t gpu) override {
     Device device = handle(gpu);
     if (device == nullptr) return std::nullopt;
+    auto all = plainProcesses(device);
+    if (!all || library_.mpsClients == nullptr) return all;
+    // Without MPS a driver may say that it does not support the question.
+    auto clients = toProcesses(listAll(library_.mpsClients, device));
+    if (clients) addMpsClients(*all, *clients);
+    return all;
+  }
+
+private:
+  std::optional<std::vector<GpuProcess>> plainProcesses(Device device) {
     if (library_.processesV2 != nullptr) return toProcesses(listAll(library_.processesV2, device));
     if (library_.processesV1 != nullptr) return toProcesses(listAll(library_.processesV1, device));
     return std::nullopt;
   }
 
-private:
   void start() {
     detail_ = library_.error;
     if (!detail_.empty()) return;

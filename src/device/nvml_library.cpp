@@ -19,6 +19,11 @@ void findProcesses(void* library, Library& out) {
   find(library, "nvmlDeviceGetComputeRunningProcesses", out.processesV1);
 }
 
+void findMpsClients(void* library, Library& out) {
+  if (find(library, "nvmlDeviceGetMPSComputeRunningProcesses_v3", out.mpsClients)) return;
+  find(library, "nvmlDeviceGetMPSComputeRunningProcesses_v2", out.mpsClients);
+}
+
 template <class F>
 void need(void* library, const char* name, F& out, std::string& missing) {
   if (!find(library, name, out)) missing += std::string(missing.empty() ? "" : ", ") + name;
@@ -53,6 +58,7 @@ Library openLibrary(const std::string& path) {
   find(library, "nvmlDeviceGetPersistenceMode", out.deviceGetPersistenceMode);
   find(library, "nvmlDeviceGetMigMode", out.deviceGetMigMode);
   findProcesses(library, out);
+  findMpsClients(library, out);
   if (!missing.empty()) out.error = path + " is too old: it lacks " + missing;
   return out;
 }

@@ -26,6 +26,7 @@ struct Library {
   // The newest of the three that there is; the other is null.
   Return (*processesV1)(Device, unsigned int*, ProcessInfoV1*) = nullptr;
   Return (*processesV2)(Device, unsigned int*, ProcessInfoV2*) = nullptr;
+  Return (*mpsClients)(Device, unsigned int*, ProcessInfoV2*) = nullptr;  // null before 11.0
 
   std::string nameOf(Return code) const;
 };

@@ -6,6 +6,7 @@
 #include "backend/process.h"
 #include "node/causes.h"
 #include "node/device_room.h"
+#include "node/mps.h"
 #include "node/words.h"
 #include "wire/greet.h"
 
@@ -134,8 +135,12 @@ void ByPid::answer(const Ask& ask, const Result& result) {
 // --- snapshot -----------------------------------------------------------------------------------
 
 kj::Promise<ByPid::Result> ByPid::save(const Ask& ask) {
-  return parts_.roll.look().then([this, ask](const Scan& scan) {
+  return parts_.roll.look().then([this, ask](const Scan& scan) -> kj::Promise<Result> {
     auto* seen = scan.find(ask.process.identity());
+    auto pid = ask.process.identity().pid;
+    auto cannot = seen && seen->mps ? mpsRefusal(pid, kMpsByDriver) : mpsClient(pid);
+    bool moves = !parts_.backend.isWeightless();
+    if (moves && !cannot.empty()) return Result{TSL_UNSUPPORTED, cannot};
     auto held = seen ? seen->bytes : DeviceBytes{};
     return parts_.workers
         .call<Result>([&backend = parts_.backend, ask]() -> Result {

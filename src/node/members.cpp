@@ -63,7 +63,8 @@ void addUser(Registry& registry, const Seen& seen, const Scan& scan, const std::
                                  .job = kin->job,
                                  .process = seen.process,
                                  .residency = Residency::Resident,
-                                 .bytes = seen.bytes});
+                                 .bytes = seen.bytes,
+                                 .mps = seen.mps});
   news.seen(member, kin->because);
   news.changed(member);
 }
@@ -82,6 +83,7 @@ void applyScan(Registry& registry, const Scan& scan, const MemberNews& news) {
     Job* job = registry.job(m.job);
     if (!job || job->spec.backend == "none") continue;
     const Seen* seen = scan.find(m.process.identity);
+    if (seen) m.mps = seen->mps;
     if (hasVanished(m, seen, scan)) {
       news.vanished(m);
       continue;

@@ -7,6 +7,7 @@
 #include "node/causes.h"
 #include "node/device_room.h"
 #include "node/facts.h"
+#include "node/mps.h"
 #include "node/words.h"
 
 namespace ts::node {
@@ -146,9 +147,17 @@ Soon<Outcome> Mover::sweep(kj::Own<Sweep> s) {
   return stopAll(kj::mv(s));
 }
 
+// "a lock may hang all of its device until a reboot": known in the field, and not tried.
+Outcome sharesByMps(const Member& m) {
+  auto out = failure(Cause::Unsupported, mpsRefusal(m.process.identity.pid, kMpsByDriver));
+  out.lasting = true;
+  return out;
+}
+
 Soon<Outcome> Mover::stopAll(kj::Own<Sweep> s) {
   std::vector<Soon<Outcome>> calls;
   for (auto* m : parts_.registry.membersOf(s->job)) {
+    if (m->mps && !m->ended) return sweepBack(s->job, std::move(s->locked), sharesByMps(*m));
     if (m->ended || m->residency != Residency::Resident) continue;
     auto id = m->id;
     auto call = [deadline = s->deadline](SnapshotBackend& b, const Target& t) {

@@ -33,10 +33,14 @@ std::string mpsClient(pid_t pid, const std::string& procRoot) {
   if (::stat(process.c_str(), &client) != 0) return "";
   // Anybody may write to /tmp: what a third one put there keeps nobody out.
   if (!chosen && control.st_uid != 0 && control.st_uid != client.st_uid) return "";
+  return mpsRefusal(pid, "a control daemon listens in " + directory);
+}
+
+std::string mpsRefusal(pid_t pid, const std::string& how) {
   return "process " + std::to_string(pid) +
          " is an MPS client, which cannot be saved; start it without MPS, or with backend = "
-         "\"none\" (a control daemon listens in " +
-         directory + ")";
+         "\"none\" (" +
+         how + ")";
 }
 
 }  // namespace ts::node

@@ -13,4 +13,8 @@ namespace ts::node {
 // user. What cannot be read says nothing.
 std::string mpsClient(pid_t pid, const std::string& procRoot = "/proc");
 
+// What a client of MPS is refused with. `how`: it is known.
+std::string mpsRefusal(pid_t pid, const std::string& how);
+constexpr const char* kMpsByDriver = "the driver lists it as one";
+
 }  // namespace ts::node

@@ -56,6 +56,7 @@ struct Member {
   DeviceBytes bytes;    // on each device when resident, in the snapshot when saved
   DeviceBytes residue;  // that stays while it is saved
   bool ended = false;   // it died; its memory may still be held
+  bool mps = false;     // at the last look a client of MPS: it is neither stopped nor saved
   Bytes total() const;
   DeviceBytes needed() const;  // to restore it: what is in the snapshot, less what stayed
 };

@@ -8,6 +8,7 @@ namespace {
 struct Use {
   DeviceBytes bytes;
   std::set<std::uint32_t> unmeasured;
+  bool mps = false;
 };
 using Users = std::map<pid_t, Use>;
 
@@ -17,6 +18,7 @@ void readDevice(Inventory& inventory, std::uint32_t device, Scan& out, Users& us
   if (!processes) return;
   out.measured.push_back(device);
   for (const auto& p : *processes) {
+    if (p.mps) users[p.pid].mps = true;
     if (!p.bytes)
       users[p.pid].unmeasured.insert(device);
     else if (*p.bytes > 0)
@@ -71,7 +73,7 @@ Scan scan(Inventory& inventory, const std::vector<std::uint32_t>& devices) {
     readChain(pid, out.ancestors);
     auto it = out.ancestors.find(pid);
     Process process = it == out.ancestors.end() ? Process{.identity = {pid, 0}} : it->second;
-    out.users.push_back({process, use.bytes, use.unmeasured});
+    out.users.push_back({process, use.bytes, use.unmeasured, use.mps});
   }
   return out;
 }

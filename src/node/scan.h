@@ -17,6 +17,7 @@ struct Seen {
   Process process;    // no start time: it had ended when we looked, and its memory is still held
   DeviceBytes bytes;  // on each device where it has some
   std::set<std::uint32_t> unmeasured;  // that it uses, and the driver does not say how much
+  bool mps = false;                    // the driver lists it as a client of MPS
 };
 
 // What was not measured is not free: each question has the answer "nobody knows".

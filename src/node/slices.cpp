@@ -3,6 +3,7 @@
 
 #include "node/causes.h"
 #include "node/facts.h"
+#include "node/mps.h"
 #include "node/participants.h"
 #include "node/words.h"
 
@@ -96,6 +97,10 @@ void Participants::startWaiting(ParticipantId id, const tsl_acquire& what) {
 void Participants::tellAcquire(ParticipantId id, RequestId request) {
   auto* p = registry_.participant(id);
   if (!p || !p->wait || p->wait->request != request || seats_[id].told) return;
+  for (const auto* m : registry_.membersOf(p->job)) {
+    auto no = mpsRefusal(m->process.identity.pid, kMpsByDriver);
+    if (m->mps && !m->ended) return giveUp(id, request, TSL_UNSUPPORTED, no);
+  }
   parts_.link.tell([this, id, request](wire::NodeSession::Client& session) -> kj::Promise<void> {
     auto* p = registry_.participant(id);
     if (!p || !p->wait || p->wait->request != request) return kj::READY_NOW;

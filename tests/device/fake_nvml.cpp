@@ -25,9 +25,9 @@ std::size_t indexOf(Device device) {
 }
 
 template <class Info>
-Return list(Device device, unsigned int* count, Info* out) {
+Return list(Device device, unsigned int* count, Info* out,
+            const std::vector<ts::test::FakeProcess>& all = script().processes) {
   if (script().list != kSuccess) return script().list;
-  const auto& all = script().processes;
   unsigned int there = indexOf(device) == 0 ? static_cast<unsigned int>(all.size()) : 0;
   unsigned int room = *count;
   *count = there;
@@ -106,6 +106,10 @@ Return nvmlDeviceGetComputeRunningProcesses(Device device, unsigned int* n, Proc
 }
 Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned int* n, ProcessInfoV2* out) {
   return list(device, n, out);
+}
+Return nvmlDeviceGetMPSComputeRunningProcesses_v3(Device device, unsigned int* n,
+                                                  ProcessInfoV2* out) {
+  return list(device, n, out, script().mpsClients);
 }
 #endif
 

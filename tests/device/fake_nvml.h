@@ -17,6 +17,7 @@ struct FakeNvml {
   int list = 0;             // what the process list answers
   bool secondLost = false;  // the second GPU has fallen off the bus
   std::vector<FakeProcess> processes;
+  std::vector<FakeProcess> mpsClients;  // LIST_VERSION 3 only
 };
 
 extern "C" FakeNvml* fakeNvmlScript();

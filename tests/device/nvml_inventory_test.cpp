@@ -94,6 +94,21 @@ TEST_CASE("the process list is read with every version of its struct", "[device]
   }
 }
 
+TEST_CASE("FF-A23: clients of MPS are among the processes, once, whichever list they are in",
+          "[device]") {
+  FakeNvml& fake = fresh(FAKE_NVML_3);
+  fake.processes = {{.pid = 11, .bytes = 100}, {.pid = 12, .bytes = 200}};
+  fake.mpsClients = {{.pid = 12, .bytes = 200}, {.pid = 13, .bytes = 300}};
+  auto found = openNvml(FAKE_NVML_3)->processes(0);
+  REQUIRE(found);
+  REQUIRE(found->size() == 3);
+  CHECK_FALSE((*found)[0].mps);
+  CHECK((*found)[1].mps);
+  CHECK((*found)[2].pid == 13);
+  CHECK((*found)[2].mps);
+  CHECK((*found)[2].bytes == 300u);
+}
+
 TEST_CASE("a process list longer than expected is read whole", "[device]") {
   FakeNvml& fake = fresh(FAKE_NVML_3);
   for (unsigned int i = 0; i < 300; ++i) fake.processes.push_back({.pid = 1000 + i, .bytes = i});

@@ -438,6 +438,31 @@ class Registration(unittest.TestCase):
             (pipes / "control").unlink()
             a.join(group="g", job="a")
 
+    def test_FF_A23_one_that_only_the_driver_knows_as_a_client_of_mps_is_refused_and_not_touched(self):
+        with Cluster() as c:
+            node = c.nodes[0]
+            a, b = c.job(job="a"), c.job(job="b")
+            a.acquire()
+            a.take_memory(BIG, 1)
+            turn(node, "on", "mps", a)
+            a.ask("yield")
+            words = f"process {a.pid} is an MPS client"
+            with self.assertRaises(Refused) as no:
+                b.acquire()
+            self.assertIn(words, str(no.exception))  # it lies in the way
+            with self.assertRaises(Refused) as no:
+                a.acquire()
+            self.assertEqual(no.exception.name, "UNSUPPORTED")
+            self.assertIn(words, str(no.exception))
+            self.assertIn(words, c.tsctl("why", "g/a").stdout)
+            stranger = c.process()
+            stranger.take_memory(MIB, 1)
+            turn(node, "on", "mps", stranger)
+            by_pid = c.tsctl("snapshot", "--pid", stranger.pid)
+            self.assertIn(f"process {stranger.pid} is an MPS client", by_pid.stderr)
+            self.assertNotEqual(by_pid.returncode, 0)
+            self.assertEqual(node.trace("lock", when="begin"), [])
+
 
 if __name__ == "__main__":
     report.main()
