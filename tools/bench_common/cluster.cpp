@@ -99,7 +99,8 @@ void Cluster::startNode(int index) {
   sockets_.push_back(folder + "/node.sock");
   std::ofstream(dir_ / (name + ".toml"))
       << "name = \"" << name << "\"\nmaster = \"" << rpc_ << "\"\nsocket = \"" << sockets_.back()
-      << "\"\nstate_dir = \"" << folder << "/state\"\nauth = \"none\"\nbackend = \"none\"\n"
+      << "\"\nstate_dir = \"" << folder
+      << "/state\"\nauth = \"none\"\nconnections_per_user = 100000\nbackend = \"none\"\n"
       << "log_level = \"warning\"\ndevices = " << options_.devices << "\norder_delay = \""
       << options_.orderDelay.count() << " ms\"\n";
   nodes_.emplace_back(
