@@ -183,6 +183,7 @@ class TwoNodes(unittest.TestCase):
             for rank in a:
                 rank.hear_grant()
                 rank.take_memory(BIG, 1)
+            c.nodes[1].set_card(lock="50 ms")
             self.turn(c, b)
             for rank in a:
                 rank.ask("yield")
