@@ -10,6 +10,7 @@
 #include "master/reload.h"
 #include "master/status.h"
 #include "metrics/http_server.h"
+#include "reactor/service_manager.h"
 #include "reactor/signals.h"
 
 using namespace ts;
@@ -87,7 +88,12 @@ kj::Promise<void> reloadForever(Signal& hangUp, MasterConfig& config, const std:
       });
 }
 
-int serve(const Options& options, MasterConfig& config, Log& log) {
+void tellReady(ServiceManager& manager, Log& log) {
+  if (auto why = manager.ready(); !why.empty())
+    log.warning(Line("no-service-manager").add("why", why));
+}
+
+int serve(const Options& options, MasterConfig& config, ServiceEnvironment environment, Log& log) {
   OwnEventBase base = newEventBase();
   LibeventPort port(base.get());
   kj::EventLoop loop(port);
@@ -95,6 +101,7 @@ int serve(const Options& options, MasterConfig& config, Log& log) {
   Signal terminate(port, SIGTERM);
   Signal interrupt(port, SIGINT);
   Signal hangUp(port, SIGHUP);
+  ServiceManager manager(std::move(environment), port.timer());
 
   auto auth = newAuth(config);
   Store store(config.database);
@@ -107,6 +114,7 @@ int serve(const Options& options, MasterConfig& config, Log& log) {
                .add("version", TIMESLICE_VERSION)
                .add("generation", std::uint64_t(master.life.generation().number)));
   said.publish(options.announce);
+  tellReady(manager, log);
 
   auto reloads = reloadForever(hangUp, config, options.config, master, workers);
   terminate.next()
@@ -114,6 +122,7 @@ int serve(const Options& options, MasterConfig& config, Log& log) {
       .exclusiveJoin(kj::mv(reloads))
       .exclusiveJoin(master.shell.whenBroken())
       .wait(scope);
+  manager.stopping();
   log.info(Line("stopping"));
   if (!config.socket.empty()) std::filesystem::remove(config.socket);
   master.history.storeNow();
@@ -141,7 +150,7 @@ int main(int argc, char** argv) {
   KjLog kjLog(log);
   ignoreSigpipe();
   try {
-    return serve(*options, loaded.value, log);
+    return serve(*options, loaded.value, takeServiceEnvironment(), log);
   } catch (const kj::Exception& e) {
     log.error(Line("failed").add("why", sentenceOf(e)));
   } catch (const std::exception& e) {

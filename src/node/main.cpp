@@ -24,6 +24,7 @@
 #include "node/owner.h"
 #include "node/reload.h"
 #include "reactor/libevent_io.h"
+#include "reactor/service_manager.h"
 #include "reactor/signals.h"
 
 using namespace ts;
@@ -140,6 +141,11 @@ private:
   Log& log_;
 };
 
+void tellReady(ServiceManager& manager, Log& log) {
+  if (auto why = manager.ready(); !why.empty())
+    log.warning(Line("no-service-manager").add("why", why));
+}
+
 // No state is left half moved, unless a call runs past its deadline.
 void stop(Node& node, const NodeConfig& config, kj::Timer& timer, Log& log, kj::WaitScope& scope) {
   auto limit = std::max(config.saveDeadline, config.restoreDeadline).count() * kj::MICROSECONDS;
@@ -154,6 +160,7 @@ void stop(Node& node, const NodeConfig& config, kj::Timer& timer, Log& log, kj::
 int serve(NodeConfig config, const Arguments& arguments, uid_t masterUid) {
   bool known = false;
   Log log(parseLevel(config.logLevel, known));
+  auto environment = takeServiceEnvironment();
   raiseDescriptorLimit();
   keepListedCapabilities();
   tellMissing(log);
@@ -181,6 +188,7 @@ int serve(NodeConfig config, const Arguments& arguments, uid_t masterUid) {
   Signal terminate(port, SIGTERM);
   Signal interrupt(port, SIGINT);
   Signal hangUp(port, SIGHUP);
+  ServiceManager manager(std::move(environment), port.timer());
 
   Node node(config,
             {.port = port,
@@ -200,7 +208,9 @@ int serve(NodeConfig config, const Arguments& arguments, uid_t masterUid) {
   auto http = serveHttp(port, node, config.http);
   node.start(kj::mv(listener)).wait(scope);
   announce(arguments.announce, config, name);
+  tellReady(manager, log);
   terminate.next().exclusiveJoin(interrupt.next()).wait(scope);
+  manager.stopping();
   log.info(Line("stopping").add("node", name));
   stop(node, config, port.timer(), log, scope);
   return 0;

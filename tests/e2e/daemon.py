@@ -24,7 +24,7 @@ def written(line):
 class Daemon:
     """A process whose log lines are events: tests wait for a line, never for a time."""
 
-    def __init__(self, name, command, env=None, wrap=()):
+    def __init__(self, name, command, env=None, wrap=(), pass_fds=()):
         self.name = name
         self.lines = []
         self.times = []  # of each line, when it was read
@@ -32,7 +32,7 @@ class Daemon:
         self._ended = False
         self.process = subprocess.Popen(
             [*wrap, *command], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            errors="replace", env={**os.environ, **(env or {})})
+            errors="replace", env={**os.environ, **(env or {})}, pass_fds=pass_fds)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
