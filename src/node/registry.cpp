@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <stdexcept>
+#include <utility>
 
 #include "node/record_text.h"
 #include "node/words.h"
@@ -92,7 +93,7 @@ void Registry::load() {
     auto m = decodeMember(v);
     known(m.job).members.insert(m.id);
     byMember_[m.process.identity] = m.id;
-    members_[m.id] = m;
+    count(members_[m.id] = m);
   });
   records_.each("grant/", [&](Text rest, Text v) {
     JobName name = jobIn(rest);
@@ -205,6 +206,7 @@ void Registry::erase(MemberId id) {
   auto& m = members_.at(id);
   jobs_.at(m.job).members.erase(id);
   byMember_.erase(m.process.identity);
+  saved_ -= m.counted;
   members_.erase(id);
   records_.erase(memberRecord(id));
 }
@@ -258,7 +260,14 @@ void Registry::forgetWait(ParticipantId id) {
   if (records_.all().contains(name)) records_.erase(name);
 }
 
-void Registry::record(const Member& m) {
+// A node may have thousands of members, and is asked at each prepare.
+void Registry::count(Member& m) {
+  saved_ -= std::exchange(m.counted, m.residency == Residency::Saved && !m.ended ? m.total() : 0);
+  saved_ += m.counted;
+}
+
+void Registry::record(Member& m) {
+  count(m);
   records_.put(memberRecord(m.id), encode(m));
 }
 
@@ -315,14 +324,6 @@ void Registry::setSavedByHand(const Identity& process, const DeviceBytes& bytes)
 
 void Registry::forgetSavedByHand(const Identity& process) {
   if (savedByHand_.erase(process) > 0) records_.erase(byHandRecord(process));
-}
-
-Bytes Registry::savedBytes() const {
-  Bytes sum = 0;
-  for (const auto& [id, m] : members_) {
-    if (m.residency == Residency::Saved && !m.ended) sum += m.total();
-  }
-  return sum;
 }
 
 }  // namespace ts::node

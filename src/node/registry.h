@@ -57,6 +57,7 @@ struct Member {
   DeviceBytes residue;  // that stays while it is saved
   bool ended = false;   // it died; its memory may still be held
   bool mps = false;     // at the last look a client of MPS: it is neither stopped nor saved
+  Bytes counted = 0;    // of it in Registry::savedBytes()
   Bytes total() const;
   DeviceBytes needed() const;  // to restore it: what is in the snapshot, less what stayed
 };
@@ -104,7 +105,7 @@ public:
 
   // To be called after each change of one, in the order in which a later life must find them.
   void record(const Participant& participant);
-  void record(const Member& member);
+  void record(Member& member);
   // The slice begins for those, or ends for one. What cannot be written down throws and has not
   // happened: of a turn that the master takes back nothing may be left.
   void enter(const std::vector<ParticipantId>& those, const Epoch& epoch);
@@ -123,7 +124,7 @@ public:
   Generation generation() const { return generation_; }
   void setGeneration(const Generation& generation);
 
-  Bytes savedBytes() const;  // of all snapshots
+  Bytes savedBytes() const { return saved_; }  // of all snapshots
 
   // Why nothing new should be begun: there is no room to write it down. Or nothing.
   std::string whyFull() { return records_.whyFull(); }
@@ -139,6 +140,7 @@ private:
   void loadParticipant(const Participant& participant);
   void loadWait(ParticipantId id, const std::string& text);
   Job& known(const JobName& name);
+  void count(Member& member);
 
   Records& records_;
   std::uint64_t nextId_ = 1;
@@ -147,6 +149,7 @@ private:
   std::map<JobName, Job> jobs_;
   std::map<ParticipantId, Participant> participants_;
   std::map<MemberId, Member> members_;
+  Bytes saved_ = 0;
   std::map<Identity, ParticipantId> byParticipant_;
   std::map<Identity, MemberId> byMember_;
   std::map<std::uint32_t, JobName> granted_;

@@ -68,6 +68,36 @@ TEST_CASE("a later life of the daemon knows what the earlier knew", "[node]") {
   CHECK(r.newId() > std::uint64_t(mid));
 }
 
+TEST_CASE("what is saved is counted while it lives and is away, in each life", "[node]") {
+  MemoryRecords records;
+  Registry r(records);
+  r.addJob({.key = kA, .uid = 1000, .backend = "cuda"});
+  auto add = [&](pid_t pid, Residency residency, Bytes bytes) -> Member& {
+    return r.add({.id = MemberId{r.newId()},
+                  .job = kA,
+                  .process = {.identity = {pid, 6}},
+                  .residency = residency,
+                  .bytes = {{0, bytes}}});
+  };
+  auto& m = add(18, Residency::Saved, 100);
+  auto& other = add(19, Residency::Resident, 20);
+  CHECK(r.savedBytes() == 100);
+  other.residency = Residency::Saved;
+  r.record(other);
+  CHECK(r.savedBytes() == 120);
+  CHECK(Registry(records).savedBytes() == 120);
+  m.bytes = {{0, 70}};
+  r.record(m);
+  CHECK(r.savedBytes() == 90);
+  m.ended = true;
+  r.record(m);
+  CHECK(r.savedBytes() == 20);
+  r.erase(m.id);
+  CHECK(r.savedBytes() == 20);
+  r.erase(other.id);
+  CHECK(r.savedBytes() == 0);
+}
+
 TEST_CASE("a device forgets its holder and never its highest epoch", "[node]") {
   MemoryRecords records;
   Registry r(records);
