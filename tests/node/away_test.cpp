@@ -534,6 +534,22 @@ TEST_CASE("FF-A3: a save that a killed daemon had begun is measured by the next"
   CHECK(outcome.cause == Cause::NotReleased);
 }
 
+TEST_CASE("FF-A3: a save that ends after a daemon has found its process stopped is noticed",
+          "[node]") {
+  World w;
+  auto a = w.node.joined("a", "0", "fake");
+  w.node.cards.use(a->pid(), 0, 1 << 20);
+  auto member = w.master.quiesce("a").wait(w.l.scope).members.at(0).member;
+  w.node.stop();
+  w.node.start();
+  auto residency = [&] { return w.master.members["a"].at(0).residency; };
+  CHECK(residency() == Residency::Quiet);
+  w.node.backend.fake.place(a->pid(), TargetState::Saved);
+  w.node.cards.use(a->pid(), 0, 0);
+  CHECK(w.master.prepare("a", {member}, {}).wait(w.l.scope).ok());  // looks at the devices
+  w.l.pumpUntil([&] { return residency() == Residency::Saved; });
+}
+
 TEST_CASE("FF-A3: a restore that a killed daemon had begun and that ends later is noticed",
           "[node]") {
   World w;
