@@ -74,6 +74,17 @@ class Recipes(OfSlurm):
                 self.assertEqual((sent / "plugstack.conf").read_text(), line)
                 self.assertIn("Name=tslot Count=2", (sent / "gres.conf").read_text())
 
+    def test_FF_G3_when_the_package_of_the_plugin_is_gone_every_job_starts_and_no_node_is_drained(self):
+        with Site(self.recipe("tslot"), nodes=1) as site:
+            folder = site.dir / "plugstack.conf.d"
+            folder.mkdir()
+            (folder / "timeslice.conf").symlink_to("/nowhere/timeslice.conf")
+            for line in ("include /nowhere/timeslice.conf", f"include {folder}/*.conf", "optional /nowhere/spank_timeslice.so"):
+                (site.dir / "plugstack.conf").write_text(line + "\n")
+                done = site.command("srun", "-p", "rl", "-n1", "--gres=tslot:1", "echo", "started")
+                self.assertEqual((done.returncode, done.stdout), (0, "started\n"), line + done.stderr)
+            site.wait_until(lambda: site.idle() == 1, "the node is idle")
+
 
 @unittest.skipUnless(TSCTL, "no tsctl given")
 class Doctor(OfSlurm):
