@@ -20,14 +20,6 @@ void append(Findings& to, Findings more) {
   for (Finding& finding : more) to.push_back(std::move(finding));
 }
 
-// "what: cause; cure" as a Failure has it.
-Finding failed(const Failure& failure) {
-  std::string text = failure.what();
-  auto cure = text.find("; ");
-  if (cure == std::string::npos) return {Verdict::Fail, text, ""};
-  return {Verdict::Fail, text.substr(0, cure), text.substr(cure + 2)};
-}
-
 std::string contentOf(int fd) {
   std::string text;
   std::array<char, 4096> buffer;

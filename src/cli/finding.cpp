@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "cli/failure.h"
 #include "wire/status_json.h"
 
 namespace ts::cli {
@@ -18,6 +19,13 @@ const char* nameOf(Verdict verdict) {
       return "fail";
   }
   return "fail";
+}
+
+Finding failed(const Failure& failure) {
+  std::string text = failure.what();
+  auto cure = text.find("; ");
+  if (cure == std::string::npos) return {Verdict::Fail, text, ""};
+  return {Verdict::Fail, text.substr(0, cure), text.substr(cure + 2)};
 }
 
 Findings readReport(const std::string& text) {

@@ -15,7 +15,11 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
+class Failure;
+
 const char* nameOf(Verdict verdict);  // "ok", "warn", "fail"
+// A Failure's sentence is "what: cause; cure".
+Finding failed(const Failure& failure);
 // A node daemon's report: lines of "verdict TAB what; cure".
 Findings readReport(const std::string& text);
 std::string showFindings(const Findings& findings);

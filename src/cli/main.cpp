@@ -14,6 +14,7 @@
 #include "cli/options.h"
 #include "cli/places.h"
 #include "cli/report.h"
+#include "cli/slurm_doctor.h"
 #include "cli/turn.h"
 #include "cli/words.h"
 #include "wire/status_json.h"
@@ -26,9 +27,14 @@ void print(const std::string& answer) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-int doctor(const Options& options) {
+Findings findingsFor(const Options& options) {
+  if (options.slurm) return examineSlurm(options);
   Loop loop;
-  Findings findings = examine(loop, options);
+  return examine(loop, options);
+}
+
+int doctor(const Options& options) {
+  Findings findings = findingsFor(options);
   print(options.json ? findingsJson(findings) : showFindings(findings));
   return int(anyFailed(findings) ? Exit::Failed : Exit::Ok);
 }

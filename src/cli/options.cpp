@@ -172,8 +172,13 @@ void addHere(CLI::App& app, Options& o, Raw& raw) {
         ->check(checkPid);
     move->add_option("--deadline", raw.deadline, "For each of them (default 2min)");
   }
-  add(app, "doctor", "What works here, and what to do about what does not",
-      {"tsctl doctor", "tsctl doctor --json"});
+  auto* doctor = add(app, "doctor", "What works here, and what to do about what does not",
+                     {"tsctl doctor", "tsctl doctor --json", "tsctl doctor --slurm"});
+  auto* slurm = doctor->add_flag("--slurm", o.slurm, "Whether Slurm is set up for time slicing");
+  doctor
+      ->add_option("--partition", o.partition,
+                   "Look at this one (default: each in which jobs share nodes)")
+      ->needs(slurm);
   auto* report = add(app, "report", "Write one file for a bug report, with nothing secret in it",
                      {"tsctl report", "tsctl report --output /tmp/report.tar"});
   report->add_option("--output", o.output, "The file (default: timeslice-report-TIME.tar)");

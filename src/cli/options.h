@@ -29,6 +29,8 @@ struct Options {
   std::string shell;                                        // completion
   std::string output;                                       // report; "": a name with the time
   std::string masterConfig = "/etc/timeslice/master.toml";  // report
+  bool slurm = false;                                       // doctor
+  std::string partition;  // doctor --slurm; "": each in which jobs share nodes
   bool kill = false;
   bool follow = false;
   std::uint64_t sinceUs = 0;  // events

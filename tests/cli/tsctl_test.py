@@ -120,6 +120,19 @@ class Tsctl(unittest.TestCase):
                                 "status")
         self.assertEqual(done.stdout, "")
 
+    def test_doctor_of_slurm_asks_no_daemon_and_says_where_to_run_it(self):
+        scontrol = self.dir / "scontrol"
+        done = self.run_it("doctor", "--slurm", PATH=str(self.dir))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("fail  scontrol: No such file or directory\n      install Slurm's client commands here", done.stdout)
+        scontrol.write_text("#!/bin/sh\necho 'slurm_load_ctl_conf error: Unable to contact slurm controller' >&2\nexit 1\n")
+        scontrol.chmod(0o755)
+        done = self.run_it("doctor", "--slurm", "--json", PATH=f"{self.dir}:/usr/bin:/bin")
+        self.assertEqual(done.returncode, 1)
+        check = json.loads(done.stdout)["checks"][-1]
+        self.assertEqual(check["what"], "scontrol ended with 1: slurm_load_ctl_conf error: Unable to contact slurm controller")
+        self.assertIn("SLURM_CONF", check["cure"])
+
     def test_failures_are_objects_with_json(self):
         done = self.run_it("--json", "--master", f"127.0.0.1:{self.free_port()}", "status")
         self.assertEqual(done.returncode, 69)
