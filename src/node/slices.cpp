@@ -177,6 +177,7 @@ void Participants::endWait(Participant& p, bool withdraw) {
 // --- grants -------------------------------------------------------------------------------------
 
 void Participants::granted(const GrantOrder& order) {
+  if (parts_.counted) parts_.counted(order);
   std::vector<ParticipantId> inside;
   for (auto request : order.requests) {
     auto waiting = waiting_.find(request);
@@ -296,6 +297,7 @@ void Participants::yieldKnown(ParticipantId id, const Epoch& epoch) {
 }
 
 void Participants::sliceEnded(const JobName& name, const Epoch& epoch) {
+  if (parts_.ended) parts_.ended(name);
   Job* job = registry_.job(name);
   if (!job) return;
   std::vector<Participant*> out;
