@@ -56,6 +56,12 @@ static void greeted(ts_client* c, const struct tsl_message* message) {
   }
 }
 
+/* The slice that this process was started in: its first acquire has it already, and a yield without
+ * one ends it. */
+static void enter_from_gate(ts_client* c, const struct tsl_reply* reply) {
+  c->slice = (struct tsc_slice){.entered = true, .grant = *reply};
+}
+
 /* The node remembers a slice that we gave up. Whoever waits asks for it again instead. */
 static void give_back_what_is_left(ts_client* c, const struct tsl_reply* reply) {
   const bool wanted = c->slice.entered || c->yield.owed || c->acquire.waiters != NULL;
@@ -80,6 +86,7 @@ static void joined(ts_client* c, const struct tsl_reply* reply) {
   c->joined = true;
   c->backoff = 0;
   c->waiters = reply->waiters;
+  if ((reply->flags & TSL_REPLY_FROM_GATE) != 0 && !c->slice.entered) enter_from_gate(c, reply);
   compare_slices(c, reply);
   give_back_what_is_left(c, reply);
   finish_slot(c, &c->join_waiter, &(struct tsc_outcome){.status = TS_OK});

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The job as tsctl takes it; a job that the node has named is found by its group. */
@@ -80,6 +81,13 @@ void tsc_explain(const ts_client* c, const char* call, const struct tsl_reply* r
 
 void tsc_explain_connect(const ts_client* c, int error, struct tsc_outcome* out) {
   const char* socket = c->settings.socket;
+  if (error == ENOENT && secure_getenv("TIMESLICE_GROUP_ACTIVE") != NULL) {
+    tsc_say(out, TS_ERR_UNAVAILABLE,
+            "there is no socket %s, and Slurm's plugin has spoken to the node daemon there: mount "
+            "its folder into the container",
+            socket);
+    return;
+  }
   switch (error) {
     case ENOENT:
     case ECONNREFUSED:

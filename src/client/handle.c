@@ -69,14 +69,18 @@ ts_status ts_join(const ts_join_options* options, ts_client** out) {
   *out = NULL;
   struct tsc_settings settings;
   const ts_status status = tsc_settings_read(options, &settings);
-  if (status != TS_OK) return status;
-  ts_client* c = make_handle(&settings);
+  return status == TS_OK ? tsc_join_as(&settings, out) : status;
+}
+
+ts_status tsc_join_as(struct tsc_settings* settings, ts_client** out) {
+  *out = NULL;
+  ts_client* c = make_handle(settings);
   if (c == NULL) {
-    tsc_settings_free(&settings);
+    tsc_settings_free(settings);
     return tsc_fail(TS_ERR_INTERNAL, "ts_join: out of memory");
   }
   struct tsc_outcome outcome = {.status = TS_OK};
-  if (settings.active) join(c, &outcome);
+  if (settings->active) join(c, &outcome);
   if (outcome.status == TS_OK) {
     *out = c;
   } else {

@@ -136,6 +136,18 @@ static ts_status outside(void) {
       required);
 }
 
+/* sbatch and srun promise turns in a job's environment; the Slurm plugin of the node that starts it
+ * takes the promise over. Ranks that join each by itself would be as many jobs. */
+static ts_status check_promise(void) {
+  const char* required = choose(NULL, "TIMESLICE_REQUIRED");
+  if (required == NULL || strcmp(required, "slurm") != 0) return TS_OK;
+  const char* node = choose(NULL, "SLURMD_NODENAME");
+  return tsc_fail(TS_ERR_UNAVAILABLE,
+                  "this job asked Slurm for turns, and node %.64s has started it without the Slurm "
+                  "plugin: tell its administrator that its plugstack.conf lacks spank_timeslice.so",
+                  node != NULL ? node : "(unknown)");
+}
+
 static ts_status take_names(const ts_join_options* given, struct tsc_settings* out) {
   const char* group = choose(given->group, "TIMESLICE_GROUP");
   if (group == NULL) {
@@ -171,6 +183,7 @@ ts_status tsc_settings_read(const ts_join_options* options, struct tsc_settings*
   memset(out, 0, sizeof *out);
   ts_join_options given;
   ts_status status = tsc_sized_in(options, sizeof given, &given, "ts_join_options");
+  if (status == TS_OK) status = check_promise();
   if (status != TS_OK) return status;
   const char* socket = choose(given.socket, "TIMESLICE_SOCKET");
   if (socket == NULL && choose(given.group, "TIMESLICE_GROUP") == NULL) return outside();

@@ -2,6 +2,7 @@
 
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -40,6 +41,21 @@ void checkNotZero(TableReader& table, std::string_view key, std::uint32_t count)
     table.fail(key, std::string(key) + " is 0: nobody could connect; write 1 or more");
 }
 
+// What a node hands to a job goes as lines, into a process that may run before the job's program.
+void checkVariable(TableReader& table, const std::string& name, const std::string& value) {
+  auto fits = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  bool named = !name.empty() && std::ranges::all_of(name, fits) && (name[0] < '0' || name[0] > '9');
+  if (!named) {
+    table.fail("environment", "\"" + name + "\" cannot name a variable; use A-Z a-z 0-9 _");
+  } else if (name.starts_with("LD_") || name.starts_with("TIMESLICE_")) {
+    table.fail("environment", name + " is set by the Slurm plugin itself; remove it");
+  } else if (value.find('\n') != std::string::npos) {
+    table.fail("environment", "the value of " + name + " has more than one line; write it as one");
+  }
+}
+
 void readGroup(TableReader& table, GroupSection& group) {
   table.choice("policy", group.policy, {"fifo", "priority"});
   table.duration("ageing", group.ageing, 1ms, kDay);
@@ -49,11 +65,7 @@ void readGroup(TableReader& table, GroupSection& group) {
   table.duration("quiesce_deadline", group.quiesceDeadline, 1ms, kDay);
   table.users("users", group.users);
   table.textMap("environment", group.environment);
-  if (!group.environment.empty()) {
-    table.fail("environment",
-               "environment is not available in this release, whose Slurm plugin sets no "
-               "variables; remove it");
-  }
+  for (const auto& [name, value] : group.environment) checkVariable(table, name, value);
   table.finish();
 }
 

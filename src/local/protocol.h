@@ -25,6 +25,8 @@ enum {
   TSL_MOST_PRIORITY = 10000, /* and as much below 0 */
 };
 
+#define TSL_ALL_STEPS 0xffffffffu /* as a step: of TSL_STEP_END */
+
 enum tsl_type {
   /* Client to node. */
   TSL_HELLO = 1, /* first message of a connection, the same in every version; the reply's header has
@@ -42,6 +44,16 @@ enum tsl_type {
   TSL_SNAPSHOT = 9, /* quiesce and save a pid of the caller's uid, without any master */
   TSL_RESTORE = 10, /* restore and release it */
   TSL_DOCTOR = 11,  /* what works here; answered with text through a descriptor (SCM_RIGHTS) */
+  /* Only from processes that root started: the Slurm plugin, which may speak as the job's user. */
+  TSL_STEP_BEGIN = 12, /* by slurmstepd: a step is about to start here, on the devices of the
+                          TSL_CLAIMs before it. Answered when its job may take turns on them, with
+                          variables for its tasks, lines NAME=VALUE, through a descriptor */
+  TSL_STEP_END = 13,   /* by slurmstepd, or for all steps of a job by Slurm's epilog: whatever is
+                          left of it is ended */
+  TSL_OUTLOOK = 14,    /* of a job that waits: in the detail why, in `waiters` how many jobs are
+                          before it, in `bytes` how many tasks its gang lacks */
+  TSL_ACCOUNT = 15,    /* in the detail what turns a step has had, of a batch script all that its
+                          job has had on this node; "" if none */
 
   /* Node to client. */
   TSL_REPLY = 64,     /* the one answer to a request */
@@ -102,6 +114,8 @@ struct tsl_claim {    /* pieces are joined in order, as text like CUDA_VISIBLE_D
 
 enum tsl_join_flags {
   TSL_JOIN_NO_DEVICES = 1, /* claim nothing: turn-taking only is refused, see TSL_NO_CLAIM */
+  TSL_JOIN_AT_GATE = 2,    /* for a task that has not started, by the Slurm plugin: the first of its
+                              processes that joins takes the place over, with the slice it is in */
 };
 
 struct tsl_join {
@@ -136,6 +150,21 @@ struct tsl_pid { /* TSL_SNAPSHOT, TSL_RESTORE */
   int64_t deadline_ms;
 };
 
+struct tsl_step {
+  uint32_t slurm_job;
+  uint32_t slurm_step;
+  uint32_t gang; /* these as in tsl_join */
+  int32_t priority;
+  int64_t deadline_ms; /* from now: for the answer */
+  char group[TSL_TEXT_GROUP];
+  char job[TSL_TEXT_JOB];
+  char backend[16];
+};
+
+enum tsl_reply_flags {
+  TSL_REPLY_FROM_GATE = 1, /* of a join: the slice of the epoch was acquired for this process */
+};
+
 struct tsl_reply {
   int32_t status; /* tsl_status */
   uint32_t epoch_generation;
@@ -146,6 +175,8 @@ struct tsl_reply {
   uint32_t restored;            /* 1: state was brought back for this grant */
   uint32_t waiters;             /* in the group, as last known */
   char detail[TSL_TEXT_DETAIL]; /* for a person; "" when there is nothing to say */
+  uint32_t flags;               /* tsl_reply_flags */
+  uint32_t reserved;            /* 0 */
 };
 
 struct tsl_message {
@@ -158,6 +189,7 @@ struct tsl_message {
     struct tsl_cancel cancel;
     struct tsl_yield yield;
     struct tsl_pid pid;
+    struct tsl_step step;
     struct tsl_reply reply;
     unsigned char bytes[TSL_MESSAGE_BYTES - 16];
   } u;

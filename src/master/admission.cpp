@@ -12,8 +12,10 @@ Outcome refused(Cause cause, std::string detail) {
   return {.code = Outcome::Code::Refused, .cause = cause, .detail = std::move(detail)};
 }
 
-Outcome checkDevices(const NodeRecord& node, wire::Participant::Reader participant) {
-  for (std::uint32_t index : participant.getDevices())
+using Indices = capnp::List<std::uint32_t>::Reader;
+
+Outcome checkDevices(const NodeRecord& node, Indices devices) {
+  for (std::uint32_t index : devices)
     if (std::ranges::none_of(node.devices, [&](const auto& d) { return d.index == index; }))
       return refused(Cause::NoClaim, "node " + node.name + " has no device " +
                                          std::to_string(index) + ", only " +
@@ -34,12 +36,15 @@ Outcome checkUser(const Shell& shell, const JobName& name, uid_t uid) {
                                        name.group + "\"; see its `users` in master.toml");
 }
 
-// Last: a group that exists on demand is made here.
-Outcome checkGroup(Shell& shell, const JobName& name) {
-  if (shell.group(name.group) != nullptr) return {};
+Outcome unknownGroup(const JobName& name) {
   return refused(Cause::UnknownGroup, "the master knows no group \"" + name.group +
                                           "\"; add [group." + name.group +
                                           "] to master.toml or set any_group = true");
+}
+
+// Last: a group that exists on demand is made here.
+Outcome checkGroup(Shell& shell, const JobName& name) {
+  return shell.group(name.group) != nullptr ? Outcome{} : unknownGroup(name);
 }
 
 Outcome checkJob(const JobRecord& job, wire::JobSpec::Reader spec) {
@@ -61,18 +66,40 @@ Outcome checkPriority(std::int32_t priority) {
                                          " to " + std::to_string(kMaxPriority));
 }
 
-Outcome check(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
-              wire::Participant::Reader participant) {
+Outcome checkWishes(const Shell& shell, const NodeRecord& node, wire::JobSpec::Reader spec,
+                    Indices devices) {
   JobName name = fromWire(spec.getKey());
   if (Outcome o = checkNames(name); !o.ok()) return o;
   if (Outcome o = checkPriority(spec.getPriority()); !o.ok()) return o;
   if (Outcome o = checkUser(shell, name, spec.getUid()); !o.ok()) return o;
-  if (Outcome o = checkDevices(node, participant); !o.ok()) return o;
+  return checkDevices(node, devices);
+}
+
+Outcome check(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
+              wire::Participant::Reader participant) {
+  JobName name = fromWire(spec.getKey());
+  if (Outcome o = checkWishes(shell, node, spec, participant.getDevices()); !o.ok()) return o;
   if (shell.directory().findParticipant(node, participant.getId()) != nullptr)
     return refused(Cause::AlreadyEntered, "participant " + std::to_string(participant.getId()) +
                                               " of node " + node.name + " has joined already");
   auto* job = shell.directory().find(name);
   return job == nullptr ? checkGroup(shell, name) : checkJob(*job, spec);
+}
+
+// A device belongs to one group: the core refuses a join that finds it otherwise.
+Outcome checkOwners(Shell& shell, const NodeRecord& node, const JobName& name, Indices devices) {
+  for (const JobView& other : shell.cluster().jobs()) {
+    auto* record = shell.directory().find(other.job);
+    if (record == nullptr || record->name.group == name.group) continue;
+    for (std::uint32_t index : devices) {
+      if (std::ranges::find(other.claim, Device{node.id, index}) == other.claim.end()) continue;
+      return refused(Cause::DeviceOwned, "device " + std::to_string(index) + " of node " +
+                                             node.name + " is claimed by job " +
+                                             record->name.group + "/" + record->name.name +
+                                             ", and a device belongs to one group");
+    }
+  }
+  return {};
 }
 
 // As it was before the core said no.
@@ -96,6 +123,18 @@ Outcome join(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
   ParticipantRecord& record = joined(shell, node, job, participant);
   if (auto why = shell.takeJoinRefusal()) return undone(shell, job, record, *why);
   return {};
+}
+
+Outcome admissible(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec, Indices devices) {
+  JobName name = fromWire(spec.getKey());
+  if (Outcome o = checkWishes(shell, node, spec, devices); !o.ok()) return o;
+  auto* job = shell.directory().find(name);
+  if (job != nullptr) {
+    if (Outcome o = checkJob(*job, spec); !o.ok()) return o;
+  } else if (!shell.knowsGroup(name.group)) {
+    return unknownGroup(name);
+  }
+  return checkOwners(shell, node, name, devices);
 }
 
 JobRecord& declared(Shell& shell, wire::JobSpec::Reader spec, std::vector<NodeId> nodes) {

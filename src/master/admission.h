@@ -11,6 +11,10 @@ namespace ts {
 Outcome join(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
              wire::Participant::Reader participant);
 
+// Whether such a job could join there now; nothing changes.
+Outcome admissible(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
+                   capnp::List<std::uint32_t>::Reader devices);
+
 // What a node reports exists, whatever the configuration has come to say: no checks.
 JobRecord& declared(Shell& shell, wire::JobSpec::Reader spec, std::vector<NodeId> nodes);
 ParticipantRecord& joined(Shell& shell, NodeRecord& node, JobRecord& job,

@@ -82,6 +82,14 @@ void Meters::count(const Notice& notice) {
   }
 }
 
+std::optional<Duration> Meters::meanHold(GroupId id) const {
+  if (groups_.size() <= std::size_t(id)) return std::nullopt;
+  const Histogram& holds = groups_[std::size_t(id)].holds;
+  if (holds.count() == 0) return std::nullopt;
+  double mean = holds.sum() / double(holds.count());
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(mean));
+}
+
 Meters::Group& Meters::group(GroupId id) {
   while (groups_.size() <= std::size_t(id)) {
     std::string name = directory_.name(GroupId(groups_.size()));

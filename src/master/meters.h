@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,8 @@ public:
   void ordered(const Action& action);  // before it is obeyed
   void ended(std::string_view verb, const Outcome& outcome, Duration took);
   void timed(const Spans& spans);
+  // Of the group's slices that have ended since this master started; nothing before the first.
+  std::optional<Duration> meanHold(GroupId id) const;
 
 private:
   // Looked up once: nothing on the path of a grant makes a string.

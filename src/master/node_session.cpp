@@ -2,6 +2,7 @@
 
 #include "master/admission.h"
 #include "master/facts.h"
+#include "master/outlook.h"
 #include "wire/greet.h"
 
 namespace ts {
@@ -77,6 +78,31 @@ kj::Promise<void> NodeSession::memberCleared(MemberClearedContext context) {
   alive();
   if (auto* member = shell_.directory().findMember(node_, context.getParams().getMember()))
     shell_.cleared(*member);
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> NodeSession::admit(AdmitContext context) {
+  alive();
+  auto params = context.getParams();
+  auto spec = params.getSpec();
+  Outcome outcome = admissible(shell_, node_, spec, params.getDevices());
+  auto results = context.getResults();
+  toWire(outcome, results.initOutcome());
+  if (!outcome.ok()) return kj::READY_NOW;
+  const auto& set = shell_.section(fromWire(spec.getKey()).group).environment;
+  auto out = results.initEnvironment(unsigned(set.size()));
+  unsigned i = 0;
+  for (const auto& [name, value] : set) out.set(i++, (name + "=" + value).c_str());
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> NodeSession::outlook(OutlookContext context) {
+  alive();
+  auto found = outlookOf(shell_, fromWire(context.getParams().getKey()));
+  auto results = context.getResults();
+  results.setBefore(found.before);
+  results.setMissing(found.missing);
+  results.setText(found.text.c_str());
   return kj::READY_NOW;
 }
 

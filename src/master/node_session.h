@@ -29,6 +29,8 @@ protected:
   kj::Promise<void> yield(YieldContext context) override;
   kj::Promise<void> heartbeat(HeartbeatContext context) override;
   kj::Promise<void> finished(FinishedContext context) override;
+  kj::Promise<void> admit(AdmitContext context) override;
+  kj::Promise<void> outlook(OutlookContext context) override;
 
 private:
   void alive();  // throws when a later session has replaced it

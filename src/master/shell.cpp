@@ -313,11 +313,14 @@ const GroupSection& Shell::section(const std::string& group) const {
 }
 
 const GroupId* Shell::group(const std::string& name) {
-  if (const GroupId* known = directory_.findGroup(name)) return known;
-  bool configured = config_.groups.count(name) != 0;
-  if (!configured && (!config_.anyGroup || directory_.groups() >= kMaxGroups)) return nullptr;
-  adoptGroup(name);
+  if (!knowsGroup(name)) return nullptr;
+  if (directory_.findGroup(name) == nullptr) adoptGroup(name);
   return directory_.findGroup(name);
+}
+
+bool Shell::knowsGroup(const std::string& name) const {
+  bool known = directory_.findGroup(name) != nullptr || config_.groups.count(name) != 0;
+  return known || (config_.anyGroup && directory_.groups() < kMaxGroups);
 }
 
 GroupId Shell::adoptGroup(const std::string& name) {

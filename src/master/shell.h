@@ -55,11 +55,13 @@ public:
     return cluster_;
   }
   const MasterConfig& config() const { return config_; }
+  const Meters& meters() const { return meters_; }
   Instant now() const { return monotonicNow(); }
 
   // The group's id, or nothing if the configuration does not know the group.
   const GroupId* group(const std::string& name);
-  GroupId adoptGroup(const std::string& name);  // whether the configuration knows it or not
+  bool knowsGroup(const std::string& name) const;  // it is here, or would be made on demand
+  GroupId adoptGroup(const std::string& name);     // whether the configuration knows it or not
   const GroupSection& section(const std::string& group) const;
   void configureAgain();  // after SIGHUP: for what comes
 

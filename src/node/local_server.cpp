@@ -54,8 +54,9 @@ PeerLook peerOf(int fd) {
   auto process = readProcess(pid);
   // Read after the pidfd was had, and it lives: the number cannot have been given to another.
   if (!process || hasExited(pidfd.fd)) return {{}, pid, "the process has ended"};
+  bool trusted = process->uid == 0 || process->uid == ::geteuid();
   process->uid = credentials.uid;
-  return {Peer{*process, credentials.gid}, pid, ""};
+  return {Peer{*process, credentials.gid, trusted}, pid, ""};
 }
 
 void makeParent(const std::string& path) {

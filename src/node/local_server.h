@@ -23,6 +23,8 @@ namespace ts::node {
 struct Peer {
   Process process;
   gid_t gid = 0;
+  // Root, or this daemon's own user, has started it, whomever it speaks as.
+  bool isTrusted = false;
 };
 
 class LocalServer;

@@ -1,6 +1,9 @@
 #include "node/members.h"
 
+#include <algorithm>
+
 #include "node/pedigree.h"
+#include "node/slurm_job.h"
 
 namespace ts::node {
 namespace {
@@ -11,6 +14,7 @@ std::vector<Root> rootsOf(const Registry& registry) {
     if (p.joined) roots.push_back({p.job, p.process});
   }
   for (const auto& [id, m] : registry.members()) roots.push_back({m.job, m.process});
+  for (const auto& [id, s] : registry.steps()) roots.push_back({s.key, s.daemon});
   return roots;
 }
 
@@ -48,6 +52,15 @@ bool update(Member& member, const Seen* seen, const Scan& scan) {
   return true;
 }
 
+// Where Slurm has no cgroups its jobs share one: what is near to a step need not be of its job.
+bool isOfAnotherSlurmJob(const Registry& registry, const Process& process, const Kinship& kin) {
+  if (kin.because == "joined" || kin.because == "child") return false;
+  const auto& steps = registry.steps();
+  auto step = std::ranges::find_if(steps, [&](const auto& s) { return s.second.key == kin.job; });
+  if (step == steps.end()) return false;
+  return slurmJobOf(process) != step->second.slurmJob;
+}
+
 void addUser(Registry& registry, const Seen& seen, const Scan& scan, const std::vector<Root>& roots,
              const MemberNews& news) {
   auto find = [&](pid_t pid) -> std::optional<Process> {
@@ -57,6 +70,7 @@ void addUser(Registry& registry, const Seen& seen, const Scan& scan, const std::
   if (seen.process.identity.startTime == 0) return;  // it ended while we looked
   if (seen.bytes.empty()) return;                    // nothing that could be moved is known
   auto kin = jobOf(seen.process, roots, find);
+  if (kin && isOfAnotherSlurmJob(registry, seen.process, *kin)) kin.reset();
   Job* known = kin ? registry.job(kin->job) : nullptr;
   if (!known || known->spec.backend == "none" || known->spec.backend == "turns") return;
   Member& member = registry.add({.id = MemberId{registry.newId()},

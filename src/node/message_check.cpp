@@ -21,6 +21,11 @@ bool textsEnd(const tsl_message& m) {
       return ends(m.u.join.group) && ends(m.u.join.job) && ends(m.u.join.backend);
     case TSL_ACQUIRE:
       return ends(m.u.acquire.phase);
+    case TSL_STEP_BEGIN:
+    case TSL_STEP_END:
+    case TSL_OUTLOOK:
+    case TSL_ACCOUNT:
+      return ends(m.u.step.group) && ends(m.u.step.job) && ends(m.u.step.backend);
     default:
       return true;
   }
@@ -33,7 +38,7 @@ std::string hex(std::uint32_t value) {
 }
 
 bool isRequest(std::uint16_t type) {
-  return type >= TSL_HELLO && type <= TSL_DOCTOR;
+  return type >= TSL_HELLO && type <= TSL_ACCOUNT;
 }
 
 bool isNameCharacter(char c) {

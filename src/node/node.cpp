@@ -78,6 +78,7 @@ Node::Node(const NodeConfig& config, World world, Records& records)
       participants_(participantsParts()),
       orders_(ordersParts()),
       byPid_(byPidParts()),
+      steps_(stepsParts()),
       reception_(receptionParts()),
       tasks_(*this) {
   meters_.scrape(registry_, [this] {
@@ -131,6 +132,8 @@ Participants::Parts Node::participantsParts() {
           .meters = meters_,
           .find = [this](ConnectionId id) { return find(id); },
           .settle = [this](const JobName& job) { settle(job); },
+          .counted = [this](const GrantOrder& order) { steps_.granted(order); },
+          .ended = [this](const JobName& job) { steps_.sliceEnded(job); },
           .reconnectGrace = world_.reconnectGrace};
 }
 
@@ -168,9 +171,23 @@ ByPid::Parts Node::byPidParts() {
           .freedDeadline = toKj(config_.freedDeadline)};
 }
 
+Steps::Parts Node::stepsParts() {
+  return {.registry = registry_,
+          .link = link_,
+          .roll = roll_,
+          .watch = watch_,
+          .timer = world_.port.timer(),
+          .log = world_.log,
+          .node = name_,
+          .devices = namedDevices(roll_.devices()),
+          .find = [this](ConnectionId id) { return find(id); },
+          .signal = world_.signal};
+}
+
 Reception::Parts Node::receptionParts() {
   return {.participants = participants_,
           .byPid = byPid_,
+          .steps = steps_,
           .devices = namedDevices(roll_.devices()),
           .backends = backendNames(world_.backends),
           .defaultBackend = config_.backend,
@@ -228,6 +245,7 @@ kj::Promise<void> Node::adopt() {
       .then([this, ended = std::move(ended)](const Scan& scan) {
         for (const auto& [device, memory] : scan.memory) free_[device] = memory.freeBytes;
         for (const auto& identity : ended) processEnded(identity);
+        steps_.adopt();
         std::vector<JobName> jobs;
         for (const auto& [name, job] : registry_.jobs()) jobs.push_back(name);
         for (const auto& name : jobs) settle(name);
@@ -352,6 +370,7 @@ void Node::processEnded(const Identity& identity) {
   if (auto* m = registry_.memberOf(identity)) memberEnded(*m);
   participants_.processEnded(identity);
   byPid_.processEnded(identity);
+  steps_.processEnded(identity);
 }
 
 void Node::memberEnded(Member& m) {

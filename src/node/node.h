@@ -58,6 +58,7 @@ private:
   Participants::Parts participantsParts();
   Orders::Parts ordersParts();
   ByPid::Parts byPidParts();
+  Steps::Parts stepsParts();
   Reception::Parts receptionParts();
 
   // MasterLinkHost
@@ -66,7 +67,10 @@ private:
   void report(wire::NodeReport::Builder out) override;
   void heartbeat(wire::NodeSession::HeartbeatParams::Builder out) override;
   void sessionBegan(const Generation& generation) override { orders_.sessionBegan(generation); }
-  void linkSettled() override { participants_.linkSettled(); }
+  void linkSettled() override {
+    participants_.linkSettled();
+    steps_.linkSettled();
+  }
   void linkLost() override { participants_.linkLost(); }
 
   void taskFailed(kj::Exception&& exception) override;
@@ -105,6 +109,7 @@ private:
   Participants participants_;
   Orders orders_;
   ByPid byPid_;
+  Steps steps_;
   Reception reception_;
   std::unique_ptr<LocalServer> server_;
   DeviceBytes free_;  // as last measured, for people

@@ -13,6 +13,8 @@
 namespace ts::node {
 namespace {
 
+constexpr int kLongestChain = 256;  // what is read while processes come and go may loop
+
 // Why a join does not fit the job that is here already, or nothing.
 std::string conflict(const JobSpec& wanted, const JobSpec& has) {
   auto differs = [&](const char* what, const std::string& a, const std::string& b) {
@@ -84,6 +86,7 @@ void Participants::joinAgain(Connection& from, std::uint64_t request, const Join
                           (living ? "" : "; it must leave before it joins another job"));
   }
   sit(p, from);
+  if (p.atGate && !what.atGate) return takeOver(from, request, p);
   if (!p.joined) {  // its first join is still with the master: that one answers
     seat.joining = request;
     return;
@@ -107,6 +110,8 @@ void Participants::joinAnew(Connection& from, std::uint64_t request, const JoinR
   }
   auto why = job ? conflict(what.spec, job->spec) : "";
   if (!why.empty()) return from.reply(request, TSL_INVALID, why);
+  auto* waiter = job && !what.atGate ? atGateBefore(from.peer().process, what.spec.key) : nullptr;
+  if (waiter) return takeOver(from, request, *waiter);
   if (mustWait(what)) return waitForMaster(from, request, what);
   if (!parts_.link.isUp()) return from.reply(request, TSL_MASTER_DOWN, parts_.link.whyDown());
   if (auto full = registry_.whyFull(); !full.empty()) {
@@ -122,10 +127,49 @@ void Participants::joinAnew(Connection& from, std::uint64_t request, const JoinR
   auto& p = registry_.add({.id = ParticipantId{registry_.newId()},
                            .job = what.spec.key,
                            .process = from.peer().process,
-                           .devices = what.devices});
+                           .devices = what.devices,
+                           .atGate = what.atGate});
   sit(p, from);
   seats_[p.id].joining = request;
   askToJoin(p);
+}
+
+// The task that the process comes from, if it waited for its turn before it started and no process
+// of it has joined yet.
+Participant* Participants::atGateBefore(const Process& process, const JobName& job) {
+  std::map<Identity, Participant*> gates;
+  for (auto id : registry_.job(job)->participants) {
+    auto* p = registry_.participant(id);
+    if (p->atGate && p->joined && !p->departed) gates[p->process.identity] = p;
+  }
+  if (gates.empty()) return nullptr;
+  auto at = std::optional(process);
+  for (int i = 0; at && i < kLongestChain; ++i) {
+    auto gate = gates.find(at->identity);
+    if (gate != gates.end()) return gate->second;
+    at = at->parent > 1 ? readProcess(at->parent) : std::nullopt;
+  }
+  return nullptr;
+}
+
+// With the slice that was acquired for it: it acquires once more and is answered at once.
+void Participants::takeOver(Connection& from, std::uint64_t request, Participant& p) {
+  const auto& process = from.peer().process;
+  if (!parts_.watch.add(process.identity)) {
+    return from.reply(request, TSL_NO_SUCH_PROCESS,
+                      "process " + std::to_string(process.identity.pid) + " has ended");
+  }
+  auto job = p.job;
+  registry_.reseat(p, process);
+  sit(p, from);
+  parts_.log.info(
+      Line("take-over").add("job", text(job)).add("pid", std::int64_t(process.identity.pid)));
+  auto reply = sliceReply(p.entered.value_or(Epoch{}));
+  reply.flags = p.entered ? TSL_REPLY_FROM_GATE : 0;
+  from.reply(request, reply);
+  if (seats_[p.id].asked && p.entered) askToYield(job, *p.entered);
+  parts_.settle(job);  // where members are what participants are, they have changed
+  parts_.roll.joined(job);
 }
 
 bool Participants::mustWait(const JoinRequest& what) const {
@@ -251,9 +295,19 @@ void Participants::opened() {
 void Participants::processEnded(const Identity& identity) {
   auto* p = registry_.participantOf(identity);
   if (!p) return;
+  if (p->atGate) return leftGate(*p);
   parts_.log.info(
       Line("participant-died").add("job", text(p->job)).add("pid", std::int64_t(identity.pid)));
   depart(*p, true);
+}
+
+// Its program knows nothing of turns: the end of the one is the end of the other.
+void Participants::leftGate(Participant& p) {
+  if (p.wait) giveUp(p.id, p.wait->request, TSL_CANCELLED, "");
+  if (p.entered) giveBack(p, *p.entered);
+  parts_.log.info(
+      Line("leave").add("job", text(p.job)).add("pid", std::int64_t(p.process.identity.pid)));
+  depart(p, false);
 }
 
 void Participants::dropUnjoined() {

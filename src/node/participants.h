@@ -24,6 +24,7 @@ namespace ts::node {
 struct JoinRequest {
   JobSpec spec;
   std::vector<std::uint32_t> devices;
+  bool atGate = false;                                // for a task that has not started
   kj::TimePoint until = kj::origin<kj::TimePoint>();  // it waits for a master that is away
 };
 
@@ -55,7 +56,9 @@ public:
     Log& log;
     Meters& meters;
     std::function<Connection*(ConnectionId)> find;
-    std::function<void(const JobName&)> settle;  // a participant went: is the job over?
+    std::function<void(const JobName&)> settle;      // a participant went: is the job over?
+    std::function<void(const GrantOrder&)> counted;  // a grant has arrived
+    std::function<void(const JobName&)> ended;       // and its slice is over
     // How long a turn waits for a caller whose connection broke, before it is given back.
     kj::Duration reconnectGrace = 5 * kj::SECONDS;
   };
@@ -112,6 +115,9 @@ private:
 
   void joinAgain(Connection& from, std::uint64_t request, const JoinRequest& what, Participant& p);
   void joinAnew(Connection& from, std::uint64_t request, const JoinRequest& what);
+  Participant* atGateBefore(const Process& process, const JobName& job);
+  void takeOver(Connection& from, std::uint64_t request, Participant& p);
+  void leftGate(Participant& p);
   bool mustWait(const JoinRequest& what) const;
   void waitForMaster(Connection& from, std::uint64_t request, const JoinRequest& what);
   void askToJoin(Participant& p);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kLongestClaim = 8192;
 constexpr std::int64_t kLongestPatienceMs = 24 * 3600 * 1000;
+constexpr auto kOnlySlurm = "only processes that root started may speak for a step of a Slurm job";
 
 bool moves(const std::string& backend) {
   return backend != "none" && backend != "turns";
@@ -65,6 +66,11 @@ void Reception::received(Connection& from, const tsl_message& m, pid_t speaker) 
       return parts_.byPid.restore(from, request, m.u.pid);
     case TSL_DOCTOR:
       return parts_.doctor(from.id(), request);
+    case TSL_STEP_BEGIN:
+    case TSL_STEP_END:
+    case TSL_OUTLOOK:
+    case TSL_ACCOUNT:
+      return step(from, request, m.header.type, m.u.step);
     default:
       return;  // checkMessage() lets no other through
   }
@@ -85,10 +91,15 @@ void Reception::hello(Connection& from, const tsl_message& m) {
   from.finish();
 }
 
+std::string Reception::takeClaim(const Connection& from) {
+  auto text = claims_[from.id()];
+  claims_.erase(from.id());
+  return text;
+}
+
 void Reception::join(Connection& from, std::uint64_t request, const tsl_join& what) {
   const auto& peer = from.peer().process;
-  auto claimText = claims_[from.id()];
-  claims_.erase(from.id());
+  auto claim = takeClaim(from);
   JobSpec spec{.key = {std::string(textOf(what.group)), std::string(textOf(what.job))},
                .uid = peer.uid,
                .gang = what.gang,
@@ -98,36 +109,88 @@ void Reception::join(Connection& from, std::uint64_t request, const tsl_join& wh
   if (spec.key.name.empty()) {
     spec.key.name = "u" + std::to_string(peer.uid) + "." + std::to_string(peer.identity.pid);
   }
-  if (spec.backend.empty()) spec.backend = parts_.defaultBackend;
-  for (auto problem : {nameProblem("group", spec.key.group), nameProblem("job", spec.key.name)}) {
-    if (!problem.empty()) return from.reply(request, TSL_INVALID, problem);
-  }
-  if (spec.gang > TSL_MOST_IN_GANG || what.on_broken > 1) {
+  if (what.on_broken > 1) {
     return from.reply(request, TSL_INVALID,
-                      "gang " + std::to_string(spec.gang) + ", on_broken " +
-                          std::to_string(what.on_broken) + ": out of their ranges");
+                      "on_broken " + std::to_string(what.on_broken) + ": out of its range");
   }
-  if (claimText.size() > kLongestClaim) {
-    return from.reply(request, TSL_INVALID,
-                      "a claim of more than " + std::to_string(kLongestClaim) +
-                          " bytes; name each device once, or claim all with an empty one");
+  bool atGate = (what.flags & TSL_JOIN_AT_GATE) != 0;
+  if (atGate && !from.peer().isTrusted) return from.reply(request, TSL_PERMISSION, kOnlySlurm);
+  if (what.flags & TSL_JOIN_NO_DEVICES) claim = "none";
+  auto wish = resolved(std::move(spec), claim);
+  if (wish.status == TSL_OK && moves(wish.spec.backend)) {
+    wish.why = mpsClient(peer.identity.pid);
+    if (!wish.why.empty()) wish.status = TSL_UNSUPPORTED;
   }
-  if (what.flags & TSL_JOIN_NO_DEVICES) claimText = "none";
-  auto claim = parseClaim(claimText, parts_.devices);
-  if (!claim.ok) return from.reply(request, TSL_INVALID, claim.why);
-  if (claim.devices.empty()) {
-    return from.reply(request, TSL_NO_CLAIM,
-                      claimText.empty() ? "this node has no devices to take turns on"
-                                        : "the claim " + quoted(claimText) + " names no device");
-  }
-  auto cannot = unsupported(spec.backend, claim.devices);
-  if (cannot.empty() && moves(spec.backend)) cannot = mpsClient(peer.identity.pid);
-  if (!cannot.empty()) return from.reply(request, TSL_UNSUPPORTED, cannot);
+  if (wish.status != TSL_OK) return from.reply(request, wish.status, wish.why);
   auto patience = std::clamp<std::int64_t>(what.deadline_ms, 0, kLongestPatienceMs);
   parts_.participants.join(from, request,
-                           {.spec = std::move(spec),
-                            .devices = std::move(claim.devices),
+                           {.spec = std::move(wish.spec),
+                            .devices = std::move(wish.devices),
+                            .atGate = atGate,
                             .until = parts_.timer.now() + patience * kj::MILLISECONDS});
+}
+
+// What the node itself can say of a join: names, ranges, devices, the backend.
+Reception::Wish Reception::resolved(JobSpec spec, const std::string& claimText) {
+  auto no = [](tsl_status status, std::string why) {
+    return Wish{.status = status, .why = std::move(why)};
+  };
+  if (spec.backend.empty()) spec.backend = parts_.defaultBackend;
+  for (auto problem : {nameProblem("group", spec.key.group), nameProblem("job", spec.key.name)}) {
+    if (!problem.empty()) return no(TSL_INVALID, problem);
+  }
+  if (spec.gang > TSL_MOST_IN_GANG) {
+    return no(TSL_INVALID, "gang " + std::to_string(spec.gang) + ": out of its range");
+  }
+  if (claimText.size() > kLongestClaim) {
+    return no(TSL_INVALID, "a claim of more than " + std::to_string(kLongestClaim) +
+                               " bytes; name each device once, or claim all with an empty one");
+  }
+  auto claim = parseClaim(claimText, parts_.devices);
+  if (!claim.ok) return no(TSL_INVALID, claim.why);
+  if (claim.devices.empty()) {
+    return no(TSL_NO_CLAIM, claimText.empty()
+                                ? "this node has no devices to take turns on"
+                                : "the claim " + quoted(claimText) + " names no device");
+  }
+  auto cannot = unsupported(spec.backend, claim.devices);
+  if (!cannot.empty()) return no(TSL_UNSUPPORTED, cannot);
+  return {.spec = std::move(spec), .devices = std::move(claim.devices)};
+}
+
+// --- steps of Slurm jobs
+// --------------------------------------------------------------------------
+
+void Reception::step(Connection& from, std::uint64_t request, std::uint16_t type,
+                     const tsl_step& what) {
+  if (!from.peer().isTrusted) return from.reply(request, TSL_PERMISSION, kOnlySlurm);
+  if (type == TSL_STEP_BEGIN) return beginStep(from, request, what);
+  if (type == TSL_STEP_END) {
+    return parts_.steps.end(from, request, what.slurm_job, what.slurm_step);
+  }
+  JobName job{std::string(textOf(what.group)), std::string(textOf(what.job))};
+  if (type == TSL_OUTLOOK) return parts_.steps.outlook(from, request, job);
+  parts_.steps.account(from, request, what.slurm_job, what.slurm_step);
+}
+
+void Reception::beginStep(Connection& from, std::uint64_t request, const tsl_step& what) {
+  const auto& peer = from.peer().process;
+  auto wish = resolved({.key = {std::string(textOf(what.group)), std::string(textOf(what.job))},
+                        .uid = peer.uid,
+                        .gang = what.gang,
+                        .priority = what.priority,
+                        .backend = std::string(textOf(what.backend))},
+                       takeClaim(from));
+  if (wish.status != TSL_OK) return from.reply(request, wish.status, wish.why);
+  Step step{.daemon = peer,
+            .slurmJob = what.slurm_job,
+            .slurmStep = what.slurm_step,
+            .key = wish.spec.key,
+            .uid = peer.uid,
+            .devices = std::move(wish.devices)};
+  auto patience = std::clamp<std::int64_t>(what.deadline_ms, 0, kLongestPatienceMs);
+  parts_.steps.begin(from, request,
+                     {std::move(step), std::move(wish.spec), patience * kj::MILLISECONDS});
 }
 
 std::string Reception::unsupported(const std::string& backend,

@@ -11,6 +11,7 @@
 #include "node/by_pid.h"
 #include "node/claim.h"
 #include "node/participants.h"
+#include "node/steps.h"
 
 namespace ts::node {
 
@@ -19,6 +20,7 @@ public:
   struct Parts {
     Participants& participants;
     ByPid& byPid;
+    Steps& steps;
     std::vector<NamedDevice> devices;
     std::map<std::string, std::string> backends;  // that a job may join with, or why it cannot
     std::string defaultBackend;
@@ -37,6 +39,16 @@ public:
 private:
   void hello(Connection& from, const tsl_message& message);
   void join(Connection& from, std::uint64_t request, const tsl_join& what);
+  void step(Connection& from, std::uint64_t request, std::uint16_t type, const tsl_step& what);
+  void beginStep(Connection& from, std::uint64_t request, const tsl_step& what);
+  struct Wish {
+    JobSpec spec;
+    std::vector<std::uint32_t> devices;
+    tsl_status status = TSL_OK;
+    std::string why;  // it cannot be
+  };
+  Wish resolved(JobSpec spec, const std::string& claim);
+  std::string takeClaim(const Connection& from);
   // Why a job with this backend cannot be on these devices, or nothing.
   std::string unsupported(const std::string& backend, const std::vector<std::uint32_t>& devices);
   void status(Connection& from, std::uint64_t request);

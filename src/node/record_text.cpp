@@ -78,6 +78,7 @@ public:
     if (error != std::errc{} || end != word.data() + word.size()) notANumber(word);
     return value;
   }
+  bool more() const { return !rest_.empty(); }
   // Nothing may follow.
   void end() {
     if (!rest_.empty()) throw std::invalid_argument("it goes on behind its end");
@@ -150,8 +151,8 @@ JobSpec decodeSpec(const std::string& text) {
 }
 
 std::string encode(const Participant& p) {
-  return Writer()
-      .put(std::uint64_t(p.id))
+  Writer out;
+  out.put(std::uint64_t(p.id))
       .put(p.job)
       .put(p.process)
       .put(p.devices)
@@ -160,8 +161,9 @@ std::string encode(const Participant& p) {
       .put(p.yielded)
       .put(p.untold)
       .put(p.departed)
-      .put(p.died)
-      .out();
+      .put(p.died);
+  if (p.atGate) out.put(p.atGate);  // earlier builds do not know it
+  return out.out();
 }
 
 Participant decodeParticipant(const std::string& text) {
@@ -177,8 +179,33 @@ Participant decodeParticipant(const std::string& text) {
   p.untold = in.maybeEpoch();
   p.departed = in.number() != 0;
   p.died = in.number() != 0;
+  p.atGate = in.more() && in.number() != 0;
   in.end();
   return p;
+}
+
+std::string encode(const Step& s) {
+  return Writer()
+      .put(s.daemon)
+      .put(s.slurmJob)
+      .put(s.slurmStep)
+      .put(s.key)
+      .put(s.uid)
+      .put(s.devices)
+      .out();
+}
+
+Step decodeStep(const std::string& text) {
+  Fields in(text);
+  Step s;
+  s.daemon = in.process();
+  s.slurmJob = in.as<std::uint32_t>();
+  s.slurmStep = in.as<std::uint32_t>();
+  s.key = in.job();
+  s.uid = in.as<uid_t>();
+  s.devices = in.devices();
+  in.end();
+  return s;
 }
 
 std::string encode(const Wait& w) {

@@ -14,6 +14,8 @@ std::string encode(const JobSpec& spec);
 JobSpec decodeSpec(const std::string& text);
 std::string encode(const Participant& participant);
 Participant decodeParticipant(const std::string& text);
+std::string encode(const Step& step);
+Step decodeStep(const std::string& text);
 std::string encode(const Wait& wait);  // its place: the phase is told once
 Wait decodeWait(const std::string& text);
 std::string encode(const Member& member);

@@ -36,6 +36,9 @@ std::string memberRecord(MemberId id) {
 std::string byHandRecord(const Identity& process) {
   return "by-hand/" + std::to_string(process.pid) + "/" + std::to_string(process.startTime);
 }
+std::string stepRecord(const Identity& daemon) {
+  return "step/" + std::to_string(daemon.pid) + "/" + std::to_string(daemon.startTime);
+}
 std::string epochRecord(std::uint32_t device) {
   return "epoch/" + std::to_string(device);
 }
@@ -103,6 +106,10 @@ void Registry::load() {
   records_.each("nodes/", [&](Text rest, Text v) { known(jobIn(rest)).nodes = decodeNodes(v); });
   records_.each("epoch/", [&](Text rest, Text v) {
     highest_[std::uint32_t(decodeNumber(rest))] = decodeGrant(v).epoch;
+  });
+  records_.each("step/", [&](Text, Text v) {
+    auto step = decodeStep(v);
+    steps_[step.daemon.identity] = std::move(step);
   });
   records_.each("by-hand/", [&](Text, Text v) { savedByHand_.insert(decodeByHand(v)); });
 }
@@ -182,6 +189,23 @@ void Registry::erase(ParticipantId id) {
   std::array<Records::Change, 2> changes{
       {{participantRecord(id), "", true}, {waitRecord(id), "", true}}};
   records_.keep(changes);
+}
+
+void Registry::reseat(Participant& p, const Process& process) {
+  byParticipant_.erase(p.process.identity);
+  p.process = process;
+  p.atGate = false;
+  byParticipant_[process.identity] = p.id;
+  record(p);
+}
+
+void Registry::add(const Step& step) {
+  records_.put(stepRecord(step.daemon.identity), encode(step));
+  steps_[step.daemon.identity] = step;
+}
+
+void Registry::eraseStep(const Identity& daemon) {
+  if (steps_.erase(daemon) > 0) records_.erase(stepRecord(daemon));
 }
 
 Member* Registry::member(MemberId id) {

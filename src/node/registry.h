@@ -44,6 +44,7 @@ struct Participant {
   std::optional<Epoch> untold;   // a yield that the master has not confirmed
   bool departed = false;         // left or died; stays until the master has been told
   bool died = false;
+  bool atGate = false;  // of a task that has not joined by itself: the first of its processes does
   std::optional<Wait>
       wait;  // kept once it has a place: the caller asks again, and comes back to it
 };
@@ -64,6 +65,16 @@ struct Member {
 
 struct Grant {
   Epoch epoch;
+  std::vector<std::uint32_t> devices;
+};
+
+// A step of a Slurm job: its tasks, and what they start, are the job's.
+struct Step {
+  Process daemon;  // its slurmstepd
+  std::uint32_t slurmJob = 0;
+  std::uint32_t slurmStep = 0;
+  JobName key;
+  uid_t uid = 0;
   std::vector<std::uint32_t> devices;
 };
 
@@ -94,6 +105,8 @@ public:
   std::map<ParticipantId, Participant>& participants() { return participants_; }
   Participant& add(Participant participant);
   void erase(ParticipantId id);
+  // Another process of the same task has its place from here on.
+  void reseat(Participant& participant, const Process& process);
 
   Member* member(MemberId id);
   Member* memberOf(const Identity& identity);
@@ -102,6 +115,10 @@ public:
   Member& add(Member member);
   void erase(MemberId id);
   std::vector<Member*> membersOf(const JobName& job);
+
+  const std::map<Identity, Step>& steps() const { return steps_; }
+  void add(const Step& step);
+  void eraseStep(const Identity& daemon);
 
   // To be called after each change of one, in the order in which a later life must find them.
   void record(const Participant& participant);
@@ -152,6 +169,7 @@ private:
   Bytes saved_ = 0;
   std::map<Identity, ParticipantId> byParticipant_;
   std::map<Identity, MemberId> byMember_;
+  std::map<Identity, Step> steps_;  // by its slurmstepd
   std::map<std::uint32_t, JobName> granted_;
   std::map<std::uint32_t, Epoch> highest_;
   std::map<Identity, DeviceBytes> savedByHand_;

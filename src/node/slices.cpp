@@ -182,6 +182,7 @@ void Participants::endWait(Participant& p, bool withdraw) {
 // --- grants -------------------------------------------------------------------------------------
 
 void Participants::granted(const GrantOrder& order) {
+  if (parts_.counted) parts_.counted(order);
   std::vector<ParticipantId> inside;
   for (auto request : order.requests) {
     auto waiting = waiting_.find(request);
@@ -301,6 +302,7 @@ void Participants::yieldKnown(ParticipantId id, const Epoch& epoch) {
 }
 
 void Participants::sliceEnded(const JobName& name, const Epoch& epoch) {
+  if (parts_.ended) parts_.ended(name);
   Job* job = registry_.job(name);
   if (!job) return;
   std::vector<Participant*> out;

@@ -168,6 +168,12 @@ interface NodeSession {
   # What is free now on each device that could be measured.
   finished @10 (operation :UInt64, outcome :Outcome);
   # The late end of an order whose answer was `refused` with cause busy or overdue: see NodeDaemon.
+  admit @11 (spec :JobSpec, devices :List(UInt32)) -> (outcome :Outcome, environment :List(Text));
+  # Whether a process of this job could join with these devices; nothing changes. `environment`: what
+  # the group's section sets in its jobs, each NAME=VALUE.
+  outlook @12 (key :JobKey) -> (before :UInt32, missing :UInt32, text :Text);
+  # Of a job that waits: how many jobs are before it, how many participants its gang lacks, and why it
+  # waits, as a sentence.
 }
 
 struct Order {

@@ -103,6 +103,50 @@ TEST_CASE("TIMESLICE_REQUIRED refuses to run outside", "[client]") {
   ts_leave(client);
 }
 
+TEST_CASE("FF-G2: a job that was promised turns does not run where Slurm's plugin is missing",
+          "[client]") {
+  House house;
+  house.environment.set("TIMESLICE_REQUIRED", "slurm");
+  house.environment.set("TIMESLICE_GROUP", "rl");
+  house.environment.set("SLURMD_NODENAME", "n7");
+  ts_client* client = nullptr;
+  auto options = house.options();
+  CHECK(ts_join(&options, &client) == TS_ERR_UNAVAILABLE);
+  CHECK(client == nullptr);
+  CHECK(errorSays("node n7 has started it without the Slurm plugin"));
+  ::unsetenv("SLURMD_NODENAME");
+}
+
+TEST_CASE("a process that was started in its turn has it at its first acquire, and once",
+          "[client]") {
+  House house;
+  house.node.startFromGate(5);
+  Joined client(house);
+  CHECK(client.state().entered == 1);
+  CHECK(client.state().depth == 0);
+  SECTION("it acquires and yields as always") {
+    ts_grant grant{};
+    grant.size = sizeof grant;
+    CHECK(ts_acquire(client, nullptr, &grant) == TS_OK);
+    CHECK(grant.epoch == 5);
+    CHECK(client.state().depth == 1);
+    CHECK(house.node.count(TSL_ACQUIRE) == 0);
+    CHECK(ts_yield(client) == TS_OK);
+    CHECK(house.node.waitFor(TSL_YIELD).u.yield.epoch_counter == 5);
+    CHECK(ts_acquire(client, nullptr, nullptr) == TS_OK);
+    CHECK(house.node.count(TSL_ACQUIRE) == 1);
+  }
+  SECTION("it yields first, since it needs no device yet") {
+    CHECK(ts_yield(client) == TS_OK);
+    CHECK(house.node.waitFor(TSL_YIELD).u.yield.epoch_counter == 5);
+    CHECK(ts_yield(client) == TS_ERR_NOT_ENTERED);
+  }
+  SECTION("it leaves with it") {
+    client.leave();
+    CHECK(house.node.waitFor(TSL_YIELD).u.yield.epoch_counter == 5);
+  }
+}
+
 TEST_CASE("a bad value is named with the place it came from", "[client]") {
   House house;
   ts_client* client = nullptr;

@@ -14,7 +14,7 @@ for library in "$@"; do
   [ "$youngest" = GLIBC_2.34 ] || complain "$library" "needs $youngest, at most GLIBC_2.34 is allowed"
 
   exported=$(objdump -T "$library" | awk '$2 == "g" && / DF | DO .*\.(text|data|bss)/ { print $NF }' |
-    grep -vE '^(ts_[a-z_]+|cuInit|TIMESLICE_[0-9]+)$')
+    grep -vE '^(ts_[a-z_]+|cuInit|TIMESLICE_[0-9]+|(slurm_spank|plugin|spank_plugin)_[a-z_]+)$')
   [ -z "$exported" ] || complain "$library" "exports $(echo $exported)"
 
   tls=$(readelf -lW "$library" | awk '$1 == "TLS"')

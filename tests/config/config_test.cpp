@@ -53,7 +53,7 @@ hold_limit = "45 s"
 [group.trainers]
 policy = "priority"
 users = ["nobody"]
-environment = {}
+environment = { NCCL_DEBUG = "WARN", TORCH_NCCL_ENABLE_MONITORING = "0" }
 
 [group."v1.2"]
 )");
@@ -178,9 +178,20 @@ TEST_CASE("a user that is nobody here is named with its place", "[config]") {
              Contains("x.toml:2:10: users names"));
 }
 
+TEST_CASE("a group sets variables in its jobs, but none that are the Slurm plugin's own",
+          "[config]") {
+  auto errors = [](const std::string& variable) {
+    return masterErrors("[group.g]\nenvironment = { " + variable + " }\n");
+  };
+  CHECK(errors("NCCL_TIMEOUT = \"7200\", _A1 = \"a b=c\"").empty());
+  CHECK_THAT(errors("\"A B\" = \"1\""), Contains("x.toml:2:15: \"A B\" cannot name a variable"));
+  CHECK_THAT(errors("\"1A\" = \"1\""), Contains("cannot name a variable"));
+  CHECK_THAT(errors("LD_PRELOAD = \"x.so\""), Contains("LD_PRELOAD is set by the Slurm plugin"));
+  CHECK_THAT(errors("TIMESLICE_JOB = \"x\""), Contains("TIMESLICE_JOB is set by"));
+  CHECK_THAT(errors("A = \"two\\nlines\""), Contains("the value of A has more than one line"));
+}
+
 TEST_CASE("what this release does not have is refused", "[config]") {
-  CHECK_THAT(masterErrors("[group.g]\nenvironment = { A = \"b\" }\n"),
-             Contains("x.toml:2:15: environment is not available"));
   CHECK_THAT(nodeErrors("silent_limit = \"5 min\"\n"),
              Contains("x.toml:1:16: silent_limit is not available"));
   CHECK(nodeErrors("silent_limit = \"0 s\"\n").empty());

@@ -28,6 +28,8 @@ def toml(pairs):
     def text(value):
         if isinstance(value, bool):
             return "true" if value else "false"
+        if isinstance(value, dict):
+            return "{ " + ", ".join(f"{key} = {json.dumps(entry)}" for key, entry in value.items()) + " }"
         return json.dumps(value)
     return "".join(f"{key} = {text(value)}\n" for key, value in pairs.items())
 

@@ -25,6 +25,25 @@ public:
     m_.heldJoins_.push_back(kj::mv(paf.fulfiller));
     return kj::mv(paf.promise);
   }
+  kj::Promise<void> admit(AdmitContext context) override {
+    auto p = context.getParams();
+    std::string devices;
+    for (auto d : p.getDevices()) devices += " " + std::to_string(d);
+    m_.told.push_back("admit " + text(p.getSpec().getKey().getName()) + devices);
+    if (m_.holdAdmit) return kj::NEVER_DONE;
+    auto results = context.getResults();
+    toWire(m_.joinAnswer, results.initOutcome());
+    auto set = results.initEnvironment(1);
+    set.set(0, "NCCL_DEBUG=WARN");
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> outlook(OutlookContext context) override {
+    auto results = context.getResults();
+    results.setBefore(2);
+    results.setMissing(3);
+    results.setText("before it is job rl/other");
+    return kj::READY_NOW;
+  }
   kj::Promise<void> left(LeftContext context) override {
     auto p = context.getParams();
     return say("left " + std::to_string(p.getParticipant()) + (p.getDied() ? " died" : ""));

@@ -27,6 +27,7 @@ public:
   Outcome joinAnswer;      // to the joins that come
   bool holdJoins = false;  // until letJoins()
   void letJoins();
+  bool holdAdmit = false;  // for ever
   std::uint64_t nextTicket = 1;
   std::uint64_t heartbeatUs = 60'000'000;
   bool nameIsTaken = false;                     // it refuses whoever comes

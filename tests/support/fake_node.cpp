@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace ts::test {
 
@@ -286,6 +287,10 @@ void FakeNode::reply(int fd, std::uint16_t type, std::uint64_t request, int stat
   const std::string& name = names_[fd];
   if (status == TSL_OK && type == TSL_JOIN) {
     r.epoch_counter = resume_ != 0 ? resume_ : slices_[name];
+    if (fromGate_ != 0) {
+      r.epoch_counter = std::exchange(fromGate_, 0);
+      r.flags = TSL_REPLY_FROM_GATE;
+    }
     r.epoch_generation = r.epoch_counter != 0 ? 1 : 0;
   }
   if (status == TSL_OK) keepSlice(name, type, r.epoch_counter);
@@ -326,6 +331,9 @@ void FakeNode::askYield() {
 }
 void FakeNode::resumeWith(std::uint64_t epoch) {
   post([&] { resume_ = epoch; });
+}
+void FakeNode::startFromGate(std::uint64_t epoch) {
+  post([&] { fromGate_ = epoch; });
 }
 void FakeNode::voidSlices() {
   post([this] { slices_.clear(); });

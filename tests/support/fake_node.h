@@ -42,7 +42,8 @@ public:
 
   void askYield();
   void resumeWith(std::uint64_t epoch);  // the slice that joins, and the next acquire, find it in
-  void voidSlices();                     // no participant is in any, as after an eviction
+  void startFromGate(std::uint64_t epoch);  // the slice that the next join takes over
+  void voidSlices();                        // no participant is in any, as after an eviction
   void setWaiters(std::uint32_t waiters);
 
   void sendRaw(const std::string& bytes);  // to every connection
@@ -107,6 +108,7 @@ private:
   std::map<std::string, std::uint64_t> slices_;  // by name; survive their connections
   std::uint64_t epoch_ = 0;
   std::uint64_t resume_ = 0;
+  std::uint64_t fromGate_ = 0;
   std::uint32_t waiters_ = 0;
   std::string claim_;
   std::function<void(const std::string&)> onSeen_;

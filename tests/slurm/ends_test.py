@@ -1,0 +1,185 @@
+"""However a job or a daemon ends, the group is free again: no ghost, no drained node, the next job runs."""
+import os
+import pathlib
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import report  # noqa: E402
+from cluster import MIB, NOBODY  # noqa: E402
+from slurm import slurm_cluster, until  # noqa: E402
+
+RL = "--timeslice-group=rl"
+BIG = 48 * MIB
+
+
+class Ends(unittest.TestCase):
+    """Two jobs whose state does not fit beside each other; whatever becomes of the one, the other has its turn."""
+
+    def setUp(self):
+        self.cluster, self.slurm = self.enterContext(slurm_cluster(nodes=2))
+
+    def jobs(self):
+        return {job["name"]: job for job in self.cluster.status()["jobs"]}
+
+    def wait_phase(self, name, *phases):
+        until(lambda: self.jobs().get(name, {}).get("phase") in phases, lambda: f"{name} is {phases}: {self.jobs()}")
+
+    def holder(self, *words):
+        """In its first turn, on node n1, with state on the device."""
+        job = self.slurm.puppet(RL, "-wn1", *words)
+        job.ask("join")
+        job.ask("acquire 0")
+        job.take_memory(BIG, 1)
+        return job
+
+    def assert_free(self, *names):
+        """The next job has its turn and the whole device."""
+        until(lambda: not set(names) & set(self.jobs()), lambda: f"{names} are gone: {self.jobs()}")
+        after = self.slurm.puppet(RL, "-wn1")
+        after.ask("join")
+        after.ask("acquire 0")
+        after.take_memory(BIG, 3)
+        self.assertEqual(after.ask("check 3"), "same")
+        after.end()
+        until(lambda: not self.jobs(), lambda: f"nothing is left: {self.jobs()}")
+        self.assertEqual(self.slurm.drained(), [])
+
+    def test_FF_G9_scancel_frees_a_holder_with_state_on_the_device(self):
+        self.holder()
+        self.slurm.run("scancel", "1")
+        self.assert_free("1.0")
+
+    def test_FF_G9_scancel_frees_a_job_that_is_saved(self):
+        saved = self.holder()
+        saved.ask("yield")
+        other = self.holder()
+        self.wait_phase("1.0", "idle")
+        self.slurm.run("scancel", "1")
+        until(lambda: "1.0" not in self.jobs(), lambda: f"it is gone: {self.jobs()}")
+        self.assertEqual(other.ask("check 1"), "same")
+        other.end()
+        self.assert_free("2.0")
+
+    def test_FF_G9_scancel_frees_a_job_that_waits(self):
+        waits = self.holder()
+        waits.ask("yield")
+        other = self.holder()
+        self.cluster.queue(waits)
+        self.slurm.run("scancel", "1")
+        until(lambda: "1.0" not in self.jobs(), lambda: f"it is gone: {self.jobs()}")
+        other.end()
+        self.assert_free("2.0")
+
+    def test_a_job_that_reaches_its_time_limit_is_gone_like_one_that_is_cancelled(self):
+        self.holder("--job-name=limited")
+        self.slurm.run("scontrol", "update", "JobId=1", "TimeLimit=0:01")
+        # Slurm looks every half minute: the same path as its own, without the wait.
+        self.slurm.run("scancel", "--signal=TERM", "1.0")
+        self.assert_free("1.0")
+
+    def test_a_requeued_job_runs_again_under_its_name(self):
+        count = self.slurm.dir / "out" / "runs"
+        script = f"echo run >> {count}; srun -n1 bash -c 'echo $TIMESLICE_JOB; [ $(wc -l < {count}) = 2 ] || exec sleep 1000'"
+        job = self.slurm.sbatch(script, RL, "--requeue")
+        self.wait_phase(f"{job}.0", "holding")
+        self.assertEqual(self.slurm.run("scontrol", "requeue", job).returncode, 0)
+        until(lambda: self.slurm.job(job)["JobState"] == "PENDING", lambda: f"it is requeued: {self.slurm.job(job)}")
+        self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")  # Slurm's own pause is two minutes
+        self.assertEqual(self.slurm.wait(job)["JobState"], "COMPLETED", self.slurm.errors(job))
+        self.assertEqual(count.read_text().count("run"), 2)
+        self.assert_free(f"{job}.0")
+
+    def test_one_task_that_is_killed_breaks_its_gang_which_is_shown_and_ended(self):
+        job = self.slurm.start_command("srun", "-n2", RL, "-wn1", "bash", "-c", f"(echo join; echo acquire 0; sleep 1000) | "
+                                       f"{os.environ['E2E_PUPPET']}", user=NOBODY)
+        self.wait_phase("1.0", "holding")
+        take = r"\btake-over job=rl/1\.0 pid=(\d+)"
+        node = self.cluster.nodes[0].daemon
+        until(lambda: len(node.said(take)) == 2, "both have joined")
+        os.kill(int(node.wait_for(take)[1]), signal.SIGKILL)
+        self.wait_phase("1.0", "broken")
+        self.slurm.run("scancel", "1")
+        job.wait(60)
+        self.assert_free("1.0")
+
+    def test_a_killed_slurmstepd_leaves_no_ghost(self):
+        self.holder()
+        (daemon,) = self.slurm.step_daemons(1)
+        os.kill(daemon, signal.SIGKILL)
+        self.cluster.nodes[0].daemon.wait_for(r"\bstep-survivors job=rl/1\.0 killed=1")
+        until(lambda: "1.0" not in self.jobs(), lambda: f"it is gone: {self.jobs()}")
+        self.slurm.run("scancel", "1")
+        self.assert_free("1.0")
+
+    def test_a_killed_slurmd_changes_nothing_for_a_job_that_runs(self):
+        job = self.holder()
+        self.slurm.kill_daemon("n1")
+        job.ask("yield")
+        job.ask("acquire 0")
+        self.assertEqual(job.ask("check 1"), "same")
+        self.slurm.start_slurmd("n1")
+        until(self.slurm.is_ready, "the node is back")
+        job.end()
+        self.assert_free("1.0")
+
+    def test_a_killed_slurmctld_changes_nothing_for_a_job_that_runs(self):
+        job = self.holder()
+        self.slurm.kill_daemon("slurmctld")
+        job.ask("yield")
+        job.ask("acquire 0")
+        self.assertEqual(job.ask("check 1"), "same")
+        self.slurm.start_slurmctld()
+        until(self.slurm.is_ready, "the nodes are back")
+        job.end()
+        self.assert_free("1.0")
+
+    def test_a_killed_tsnoded_keeps_steps_and_turns(self):
+        job = self.holder()
+        node = self.cluster.nodes[0]
+        node.daemon.kill()
+        node.start_connected()
+        job.ask("yield")
+        job.ask("acquire 0")
+        self.assertEqual(job.ask("check 1"), "same")
+        job.end()
+        node.daemon.wait_for(r"\bstep-ended job=rl/1\.0")
+        self.assert_free("1.0")
+
+    def test_a_killed_tsmasterd_keeps_turns(self):
+        job = self.holder()
+        self.cluster.master.kill()
+        self.cluster.start_master()
+        self.cluster.nodes[0].daemon.wait_for(r"\bmaster-up\b.*generation=2")
+        job.ask("yield")
+        job.ask("acquire 0")
+        self.assertEqual(job.ask("check 1"), "same")
+        job.end()
+        self.assert_free("1.0")
+
+    def test_a_step_that_ends_while_tsnoded_is_away_is_noticed_when_it_is_back(self):
+        self.holder()
+        node = self.cluster.nodes[0]
+        node.daemon.kill()
+        self.slurm.run("scancel", "1")
+        until(lambda: not self.slurm.step_daemons(1), "its slurmstepd has ended")
+        self.assertEqual(self.slurm.drained(), [])
+        node.start_connected()
+        self.assert_free("1.0")
+
+    def test_FF_G4_an_epilog_or_an_end_that_the_node_does_not_answer_drains_nothing(self):
+        self.slurm.set_words("timeout_ms=500")
+        job = self.holder()
+        pid = self.cluster.nodes[0].daemon.pid
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, pid, signal.SIGCONT)
+        job.process.stdin.close()
+        until(lambda: not self.slurm.run("squeue", "-h").stdout, "the job is gone from its node")
+        self.assertEqual(self.slurm.drained(), [])
+        os.kill(pid, signal.SIGCONT)
+        self.assert_free("1.0")
+
+
+if __name__ == "__main__":
+    report.main()
