@@ -53,6 +53,14 @@ void examineProlog(const SlurmSite& site, Findings& out) {
        "PrologFlags=Alloc"});
 }
 
+void examineBadExit(const SlurmSite& site, Findings& out) {
+  if (valueOf(site.config, "KillOnBadExit") != "0") return;
+  out.push_back({Verdict::Warn,
+                 "KillOnBadExit is 0: when one task of a step fails, the others stay, and a gang "
+                 "waits for it",
+                 "KillOnBadExit=1"});
+}
+
 void examineEnd(const SlurmSite& site, Findings& out) {
   std::string text = valueOf(site.config, "UnkillableStepTimeout");
   int seconds = 0;
@@ -92,6 +100,7 @@ Findings examineSite(const SlurmSite& site, const std::string& partition) {
   examineSelect(site, findings);
   examineTracking(site, findings);
   examineProlog(site, findings);
+  examineBadExit(site, findings);
   examineEnd(site, findings);
   auto partitions = partitionsOf(site, partition);
   if (partitions.empty()) findings.push_back(noPartition(partition));

@@ -185,6 +185,8 @@ TEST_CASE("what the site has for all partitions is looked at", "[cli]") {
         Row{"proctrack/cgroup", "proctrack/pgid", "warn: ProctrackType is proctrack/pgid"},
         Row{"PrologFlags             = Alloc", "PrologFlags             = (null)",
             "warn: PrologFlags has no Alloc"},
+        Row{"KillOnBadExit           = 1", "KillOnBadExit           = 0",
+            "warn: KillOnBadExit is 0"},
         Row{"UnkillableStepTimeout   = 300 sec", "UnkillableStepTimeout   = 60 sec",
             "warn: UnkillableStepTimeout is 60 sec: Slurm drains the node"},
         Row{"22.05.8", "21.08.8-2", "warn: Slurm 21.08.8-2: nothing here is tested with it"}}) {

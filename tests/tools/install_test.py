@@ -74,6 +74,7 @@ class Installed(unittest.TestCase):
                 self.assertTrue(os.access(self.root / program[1:], os.X_OK), program)
 
     @unittest.skipUnless(shutil.which("systemd-sysusers"), "no systemd-sysusers here: apt-get install systemd")
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_the_user_of_the_master_is_made_with_the_uid_that_the_site_says_if_it_says_one(self):
         self.the_one("/sysusers.d/timeslice.conf")
         for say, uid in (('u timeslice 683 "of this site" /var/lib/timeslice\n', "683"), (None, r"\d+")):
