@@ -120,7 +120,8 @@ void Steps::decided(ConnectionId connection, std::uint64_t request, const StepRe
   if (!answer.outcome.ok()) {
     auto why = sentenceFor(answer.outcome);
     parts_.log.info(Line("step-refused").add("job", text(key)).add("why", why));
-    auto status = parts_.link.isUp() ? statusOf(answer.outcome.cause) : TSL_MASTER_DOWN;
+    bool away = answer.outcome.cause == Cause::NodeSuspect && !parts_.link.isUp();
+    auto status = away ? TSL_MASTER_DOWN : statusOf(answer.outcome.cause);
     return c->reply(request, status, why);
   }
   if (!parts_.watch.add(what.step.daemon.identity)) return;  // its slurmstepd has ended

@@ -53,10 +53,11 @@ class Gate(unittest.TestCase):
 
     def test_a_task_that_waits_says_why_and_for_how_long_and_starts_when_its_turn_comes(self):
         holder = self.holder()
-        waiting, name = self.at_gate("echo", "it runs")
-        until(lambda: self.phase(name) == "waiting", "it waits")
+        waiting, _ = self.at_gate("echo", "it runs")
+        said = waiting.stderr.readline()
         holder.ask("yield")
         out, err = waiting.communicate(timeout=60)
+        err = said + err
         self.assertEqual((waiting.returncode, out), (0, "it runs\n"), err)
         self.assertRegex(err, r"timeslice: job rl/\d+\.0 waits for its first turn before it starts: before it is job "
                               r"rl/1\.0, holding for \d+ s.*\. Slurm's time limit runs meanwhile\.")

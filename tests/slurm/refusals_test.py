@@ -100,7 +100,7 @@ class Refusals(unittest.TestCase):
         self.addCleanup(lambda: self.cluster.master.alive() or self.cluster.start_master())
         for node in self.cluster.nodes:
             node.daemon.wait_for(r"\bmaster-down\b")
-        done = self.slurm.srun("-n1", RL, "true")
+        done = self.slurm.srun("-wn1", "-n1", RL, "true")
         self.assertNotEqual(done.returncode, 0)
         self.assertRegex(self.said(done.stderr)[0], rf"^timeslice: node n1: step J\.0 cannot take turns in group rl: "
                                                     rf".*{re.escape(self.cluster.address)}")
