@@ -199,10 +199,11 @@ class Site:
 
 def end_strays(folder):
     """Each slurmstepd and job that still has this site in its environment."""
-    mark = f"SLURM_CONF={folder}/slurm.conf".encode()
+    mark = f"SLURM_CONF={folder}/".encode()  # without a file of its own a slurmd names its copy
     for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
         try:
-            if mark in path.read_bytes().split(b"\0") and int(path.parent.name) != os.getpid():
+            ours = any(entry.startswith(mark) for entry in path.read_bytes().split(b"\0"))
+            if ours and int(path.parent.name) != os.getpid():
                 os.kill(int(path.parent.name), signal.SIGKILL)
         except (OSError, ValueError):
             pass
