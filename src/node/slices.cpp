@@ -98,8 +98,8 @@ void Participants::tellAcquire(ParticipantId id, RequestId request) {
   auto* p = registry_.participant(id);
   if (!p || !p->wait || p->wait->request != request || seats_[id].told) return;
   for (const auto* m : registry_.membersOf(p->job)) {
-    auto no = mpsRefusal(m->process.identity.pid, kMpsByDriver);
-    if (m->mps && !m->ended) return giveUp(id, request, TSL_UNSUPPORTED, no);
+    if (!m->mps || m->ended) continue;
+    return giveUp(id, request, TSL_UNSUPPORTED, mpsRefusal(m->process.identity.pid, kMpsByDriver));
   }
   parts_.link.tell([this, id, request](wire::NodeSession::Client& session) -> kj::Promise<void> {
     auto* p = registry_.participant(id);
