@@ -44,7 +44,7 @@ const Participant* Participants::of(const Connection& connection) {
 
 void Participants::sit(Participant& p, Connection& connection) {
   auto& seat = seats_[p.id];
-  if (seat.connection) sitting_.erase(*seat.connection);
+  if (seat.connection) standUp(p.id);
   seat.connection = connection.id();
   sitting_[connection.id()] = p.id;
 }
@@ -268,10 +268,13 @@ void Participants::leave(Connection& from, std::uint64_t request) {
 void Participants::closed(Connection& connection) {
   std::erase_if(pending_, [&](const Pending& w) { return w.connection == connection.id(); });
   auto it = sitting_.find(connection.id());
-  if (it == sitting_.end()) return;
-  auto id = it->second;
-  sitting_.erase(it);
+  if (it != sitting_.end()) standUp(it->second);
+}
+
+// What was asked on its connection cannot be answered any more: nobody listens there.
+void Participants::standUp(ParticipantId id) {
   auto& seat = seats_[id];
+  sitting_.erase(*seat.connection);
   seat.connection.reset();
   seat.joining = seat.waiting = 0;
   auto* p = registry_.participant(id);

@@ -149,6 +149,7 @@ private:
   void gone(ParticipantId id);
 
   void sit(Participant& p, Connection& connection);
+  void standUp(ParticipantId id);
   void answer(ParticipantId id, std::uint64_t request, tsl_status status, std::string_view detail);
   tsl_reply sliceReply(const Epoch& epoch) const;
 

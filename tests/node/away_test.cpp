@@ -99,6 +99,31 @@ TEST_CASE("a waiter that reconnects keeps its place", "[node]") {
   CHECK(w.master.count("cancel") == 0);
 }
 
+TEST_CASE("a grant to a caller that is back answers its new acquire", "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  a->startAcquire();
+  auto number = w.requestOf("a");
+  // Read one at a time, and so the end of this connection after the first words on the next.
+  a->letNodeSleep(true);
+  for (int i = 0; i < 100; ++i) a->send(message(TSL_CANCEL));
+  a->disconnect();
+  a->connect();
+  auto greeting = message(TSL_HELLO);
+  greeting.u.hello = {TSL_VERSION, TSL_VERSION};
+  auto hello = a->send(greeting);
+  auto join = a->send(joinMessage("rl", "a"));
+  a->letNodeSleep(false);
+  w.l.pumpUntil([&] { return w.node.logged({"rejoin"}) != ""; });
+  CHECK(w.master.grant("a", 7, {0}, {number}).wait(w.l.scope).ok());
+  auto acquire = a->startAcquire();
+  CHECK(a->answerTo(hello).status == TSL_OK);
+  CHECK(a->answerTo(join).status == TSL_OK);
+  auto grant = a->answerTo(acquire);
+  CHECK(grant.status == TSL_OK);
+  CHECK(grant.epoch_counter == 7);
+}
+
 TEST_CASE("a turn that comes while its caller is away waits for it", "[node]") {
   World w;
   auto a = w.node.joined("a");

@@ -109,7 +109,7 @@ void Program::command(char what, const void* bytes, std::size_t size) {
   text.append(static_cast<const char*>(bytes), size);
   KJ_SYSCALL(::send(control_, text.data(), text.size(), 0));
   // Acknowledgements come among messages from the node: look ahead for ours.
-  loop_.pumpUntil([&] {
+  auto isDone = [&] {
     char kind = 0;
     while (::recv(control_, &kind, 1, MSG_DONTWAIT | MSG_PEEK) == 1 && kind != 'a') {
       char buffer[sizeof(tsl_message) + 1];
@@ -117,7 +117,12 @@ void Program::command(char what, const void* bytes, std::size_t size) {
       arrived_.emplace_back(buffer, std::size_t(n));
     }
     return kind == 'a' && ::recv(control_, &kind, 1, MSG_DONTWAIT) == 1;
-  });
+  };
+  if (!nodeSleeps_) return loop_.pumpUntil(isDone);
+  while (!isDone()) {
+    pollfd p{control_, POLLIN, 0};
+    ::poll(&p, 1, -1);
+  }
 }
 
 void Program::connect() {

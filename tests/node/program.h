@@ -34,6 +34,8 @@ public:
   // The same from a forked child of the program, on its connection.
   std::uint64_t sendFromChild(tsl_message message);
   void kill();
+  // What is sent, and the end of a connection, wait for the node to wake.
+  void letNodeSleep(bool on) { nodeSleeps_ = on; }
 
   bool hasMessage();
   tsl_message receive();  // turns the loop until one comes
@@ -60,6 +62,7 @@ private:
   std::uint64_t last_ = 0;  // request number
   std::deque<std::string> arrived_;
   bool reaped_ = false;
+  bool nodeSleeps_ = false;
 };
 
 // Messages by their parts.
