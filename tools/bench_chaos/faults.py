@@ -10,5 +10,5 @@ class Faults(DaemonFaults, ProcessFaults, CallFaults):
         method = getattr(self, "_" + strike.kind.replace("-", "_"))
         return method(*strike.target, strike.lasts)
 
-    def stranger_on(self, places):
-        return bool(self.strangers & places)
+    def stranger_on(self, places, since):
+        return self.stays.any_on(places, since)

@@ -6,6 +6,7 @@ import threading
 import time
 
 from shapes import SHAPES
+from stays import Stays
 
 WAIT_FOR_SWITCH = 3  # seconds that a strike waits for a switch on its target
 WAIT_FOR_RANK = 6  # seconds that a strike waits for a process as it needs it
@@ -31,7 +32,7 @@ class Hands:
         self.figures = figures
         self.master = threading.Lock()
         self.nodes = [threading.Lock() for _ in cluster.nodes]
-        self.strangers = set()  # where one has taken its memory
+        self.stays = Stays()  # of strangers, who are in no group
         self._cards = threading.Lock()
 
     def _over(self, places):

@@ -1,6 +1,7 @@
 """The jobs: lives of so many steps, each step a turn in which device memory becomes another that depends on it."""
 import queue
 import random
+import subprocess
 import threading
 import time
 
@@ -42,6 +43,7 @@ class Rank:
         self.busy = threading.Lock()  # one fault at a time
         self.doomed = None  # the fault that is going to make it crash
         self.steps = 0
+        self.allocating = None  # since when
         life.observer.watch(self.puppet.pid, life.name, self.place.node, self.place.cards)
 
     @property
@@ -68,6 +70,7 @@ class Rank:
         self._again("acquire", self.puppet.acquire)
         self.life.granted()
         if step == 0:
+            self.allocating = time.monotonic()
             for card in self.place.cards:
                 self.puppet.ask(f"start {card}")
                 self.puppet.ask(f"alloc {self.life.shape.bytes}")
@@ -106,7 +109,7 @@ class Life:
         self.shape, self.number, self.name, self.steps = shape, number, name, steps
         self.killed = None  # by which fault
         self._lock = threading.Lock()
-        self.stranger_on = lambda places: False
+        self.stranger_on = lambda places, since: False
         self._end = None
         self._over = threading.Event()
         self._running = len(shape.places)
@@ -166,9 +169,11 @@ class Life:
     def _refusal(self, rank, no):
         """A first allocation beside a stranger's: nobody could know what this job was going to need."""
         places = {(rank.place.node, card) for card in rank.place.cards}
-        if "CUDA 2" in str(no) and rank.steps == 0 and self.stranger_on(places):
+        if "CUDA 2" in str(no) and rank.steps == 0 and self.stranger_on(places, rank.allocating):
             return "ended_by_fault", str(no), "a device is used outside a slice"
-        return "lost", str(no), None
+        shown = subprocess.run([self.cluster.card_tool, "show", self.cluster.nodes[rank.place.node].cards],
+                               capture_output=True, text=True)
+        return "lost", f"{no}, pid {rank.pid}, now: {shown.stdout}", None
 
     def why(self):
         return self.cluster.tsctl("why", f"{self.shape.group}/{self.name}").stdout

@@ -38,20 +38,23 @@ class ProcessFaults(Hands):
 
     def _stranger(self, node, card, lasts):
         with self.nodes[node]:
-            place = {(node, card)}
+            place = (node, card)
+            stay = self.stays.new(place)
             one = self.cluster.process(node)
             one.ask(f"start {card}")
             master = self.cluster.master
             mark, sat = master.mark(), False
             end = time.monotonic() + WAIT_FOR_BITE
             while not sat and time.monotonic() < end:
+                stay.may_begin()
                 try:
                     sat = bool(one.ask(f"alloc {STRANGER}"))
                 except Refused:  # the card is full: somebody leaves it in the next switch
                     time.sleep(0.002)
-            in_switch = self.observer.is_switching(place)
-            self.strangers |= place if sat else set()
+            if not sat:
+                self.stays.forget(stay)
+            in_switch = self.observer.is_switching({place})
             bit = sat and self._says(master, r"cause=(no-device-memory|stranger|not-released|outside)", mark, 3 + lasts)
             one.kill()
-            self.strangers -= place
-            return Outcome(bit, in_switch, self._over(place))
+            stay.is_over()
+            return Outcome(bit, in_switch, self._over({place}))
