@@ -46,6 +46,7 @@ public:
   Line& fact(const MemberFact& f) {
     id("member", f.member).put("residency", ts::text(f.residency));
     some("bytes", f.bytes).some("residue", f.residue);
+    if (f.unreleased) put("released", "no");
     return f.devices.empty() ? *this : devices(f.devices);
   }
   std::string done() { return std::move(text_); }

@@ -37,6 +37,7 @@ struct DeviceState {
   Job* holder = nullptr;     // whose slice it is granted to
   Job* rescuer = nullptr;    // who must come back to it before anybody else may have it
   Presence present;          // state on the device
+  Presence lingering;        // saved, and not seen to have left the device
   std::map<JobId, std::pair<Job*, int>> saved;  // state that left it and will come back
   LockQueue waiters;                            // those that hold others back
 

@@ -57,6 +57,7 @@ struct MemberFact {
       0;  // device memory: on the device when resident, in the snapshot when saved
   std::uint64_t residue = 0;  // bytes that stay on the device while it is saved
   Devices devices;
+  bool unreleased = false;  // saved, and what was saved is not yet seen to be gone
 };
 
 // How an order to a node ended.

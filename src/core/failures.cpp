@@ -124,11 +124,14 @@ void Group::saveFinished(Step& s, Job& job, const Order& order, const Outcome& o
   }
   if (m.dead || o.code == Outcome::Code::Gone) return;
   // Saved after all, unless its bytes are still where others want theirs.
-  if (m.fact.residency == Residency::Saved && o.cause != Cause::NotReleased) return;
-  job.unreleased |= m.fact.residency == Residency::Saved;
-  job.unsavable = true;
+  if (m.fact.residency == Residency::Saved && !m.fact.unreleased) return;
   moveFailed(s, job, FaultKind::Save, o);
-  // Who is only put back where it came from is saved again by the rescue of whom it makes room for.
+  undo(job);
+}
+
+// Who is only put back where it came from is saved again by the rescue of whom it makes room for.
+void Group::undo(Job& job) {
+  job.unsavable = true;
   if (!job.cameIn && (job.hasSaved() || job.moving())) setRescue(job, true);
 }
 
@@ -169,6 +172,7 @@ void Group::grantFinished(Step& s, Job& job, const Order& order, const Outcome& 
   if (order.overdue) --here.overdue;
   changed_ |= order.overdue;
   learnAll(s, job, order, o, Residency::Resident);
+  if (here.grants == 0) dropForgotten(s, job, order.node);
   if (o.ok()) return unlocked(here);
   remember(job, o);
   bool again = triesAgain(s, job, here, o);

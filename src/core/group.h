@@ -162,6 +162,7 @@ private:
   static std::vector<DeviceState*> homeOf(const Job&);
   Obstacle obstacle(const Job&, const std::vector<Job*>& outs, Instant now) const;
   Obstacle ownObstacle(const Job&, Instant now) const;
+  static Obstacle lingering(const Job&);
   Obstacle outObstacle(const Job& out, const Job& incoming, const std::vector<DeviceState*>& wanted,
                        Instant now) const;
   void holdBack(Step&, Job&, const Obstacle&);
@@ -194,6 +195,7 @@ private:
   void release(Step&, Job&);
   void settleHalf(Step&, Job&);
   void setRescue(Job&, bool on);
+  void undo(Job&);
   void reserveHome(Job&);
   static void unreserve(Job&);
   void noteIdle(DeviceState&);
@@ -245,6 +247,7 @@ private:
   void on(Step&, const OrderOverdue&) {}
   void dropUnreported(Step&, Job&, NodeId);
   void dropStand(Step&, Participant&);
+  void dropForgotten(Step&, Job&, NodeId);
   void endCondemned(Step&, Job&, NodeId);
   void leaveNode(Step&, Job&, NodeId);
 

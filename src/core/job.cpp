@@ -8,7 +8,8 @@ namespace ts {
 
 bool Member::on() const {
   if (moving) return true;  // until the outcome says what it left
-  return fact.residency != Residency::Absent && fact.residency != Residency::Saved;
+  if (fact.residency == Residency::Saved) return fact.unreleased && !ours();
+  return fact.residency != Residency::Absent;
 }
 
 bool Booked::covers(const Booked& need) const {
@@ -53,6 +54,11 @@ bool Job::moving() const {
 bool Job::hasSaved() const {
   return std::any_of(members.begin(), members.end(),
                      [](const auto& m) { return m.second.saved(); });
+}
+
+bool Job::unreleased() const {
+  return std::any_of(members.begin(), members.end(),
+                     [](const auto& m) { return m.second.unreleased(); });
 }
 
 bool Job::hasOn() const {

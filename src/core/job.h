@@ -50,9 +50,11 @@ struct Member {
   bool early = false;      // a restore before the commit point found no room yet
   bool reported = true;
   enum class Listed { Nowhere, Present, Saved } listed = Listed::Nowhere;  // in `at`
+  bool lingers = false;                                                    // there, too
 
   bool on() const;  // something of it is, or may be, on its devices
   bool ours() const { return !dead && !condemned; }
+  bool unreleased() const { return saved() && fact.unreleased; }
   bool saved() const { return fact.residency == Residency::Saved && !moving && ours(); }
   bool quiet() const { return fact.residency == Residency::Quiet && !moving && ours(); }
 };
@@ -146,8 +148,7 @@ struct Job {
   bool cameIn = false;   // some of it was restored on approval
   bool rescue = false;   // a save of it failed: it must be made whole before anybody else is served
   bool parking = false;  // nobody competes: it is brought back
-  bool unsavable = false;   // a save failed; until it is whole again
-  bool unreleased = false;  // saved, and what was saved is still on its devices; until then, too
+  bool unsavable = false;              // a save failed; until it is whole again
   std::vector<DeviceState*> reserved;  // kept for its rescue
 
   FaultKind fault = FaultKind::None;
@@ -182,6 +183,7 @@ struct Job {
   bool moving() const;    // a save or restore is under way
   bool hasSaved() const;
   bool hasOn() const;
+  bool unreleased() const;  // what is saved of it may still be on its devices
   bool whole() const { return !hasSaved() || !hasOn(); }
   bool runs(const Member& member) const;
 };

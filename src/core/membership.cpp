@@ -148,6 +148,7 @@ void Group::learn(Step& s, Job& job, NodeId node, const MemberFact& fact, const 
   index(job, m);
   name(job, node);
   if (moved && m.on()) tellOutside(s, job, m);
+  if (m.unreleased() && !job.slice && !mayNotRun(job)) undo(job);
   // Its acquire has not been answered yet, so the claim can still grow.
   if (job.queued && !job.slice) reclaim(s, job, true);
   if (fact.residency == Residency::Faulted && job.fault == FaultKind::None) {
@@ -218,8 +219,10 @@ void Group::removeMember(Job& job, MemberId id) {
 void Group::index(Job& job, Member& m) {
   using Listed = Member::Listed;
   m.listed = m.on() ? Listed::Present : m.saved() ? Listed::Saved : Listed::Nowhere;
+  m.lingers = m.unreleased();
   for (DeviceState* d : m.at) {
     if (m.listed == Listed::Present) d->present.add(job);
+    if (m.lingers) d->lingering.add(job);
     if (m.listed == Listed::Saved) {
       auto& entry = d->saved[job.id];
       entry.first = &job;
@@ -237,9 +240,11 @@ void Group::unindex(Job& job, Member& m) {
       noteIdle(*d);
       if (d->claims > 0 && d->owner != id_) roster_.poked.insert(d->owner);
     }
+    if (m.lingers) d->lingering.remove(job);
     if (m.listed == Listed::Saved && --d->saved[job.id].second == 0) d->saved.erase(job.id);
   }
   m.listed = Listed::Nowhere;
+  m.lingers = false;
 }
 
 // --- claims

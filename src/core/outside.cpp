@@ -64,6 +64,16 @@ void Group::dropStand(Step& s, Participant& p) {
   if (p.job->onNode[p.node].grants == 0) leaveSlice(s, p);
 }
 
+// Whom the grant named by a call that its node had forgotten is not in the slice: nobody would yield.
+void Group::dropForgotten(Step& s, Job& job, NodeId node) {
+  std::vector<Participant*> all;
+  for (auto& [id, p] : job.participants) {
+    bool forgotten = p.reported && !p.standReported && p.stand == Participant::Stand::In;
+    if (p.node == node && forgotten) all.push_back(&p);
+  }
+  for (Participant* p : all) leaveSlice(s, *p);
+}
+
 // "on return its slices are void, its members quiesced, then killed or cleared"
 void Group::endCondemned(Step& s, Job& job, NodeId id) {
   OnNode& here = job.onNode[id];

@@ -42,12 +42,12 @@ void Group::planRescues(Step& s) {
 }
 
 void Group::planRescue(Step& s, Job& job) {
-  if (!job.hasOn() && !job.moving() && !job.unreleased) {
+  if (!job.hasOn() && !job.moving() && !job.unreleased()) {
     return setRescue(job, false);  // all of it is saved after all
   }
   std::vector<Job*> outs = others(job, homeOf(job));
   bool blocked = job.retryAt && s.now < *job.retryAt && !job.moving() && outs.empty();
-  blocked |= job.unreported > 0;
+  blocked |= job.unreported > 0 || job.slice;
   for (const auto& [id, m] : job.members) blocked |= !roster_.up(m.node);
   for (const DeviceState* d : homeOf(job)) blocked |= d->unsafe > 0 || d->holder;
   for (Job* out : outs) {
@@ -154,9 +154,22 @@ Group::Obstacle Group::obstacle(const Job& job, const std::vector<Job*>& outs, I
   // "a job is part of at most one switch"
   if (job.slice || job.rescue || job.plannedIn == derivation_) return {Obstacle::Kind::Wait};
   if (Obstacle o = ownObstacle(job, now); o.kind != Obstacle::Kind::None) return o;
+  if (Obstacle o = lingering(job); o.kind != Obstacle::Kind::None) return o;
   for (const Job* out : outs) {
     Obstacle o = outObstacle(*out, job, job.on, now);
     if (o.kind != Obstacle::Kind::None) return o;
+  }
+  return {};
+}
+
+// "granted when every device of its claim is clear: measured"
+Group::Obstacle Group::lingering(const Job& job) {
+  for (const DeviceState* d : job.on) {
+    for (const auto& [other, count] : d->lingering) {
+      if (other == &job) continue;
+      std::string what = "its memory is not seen to have left " + mention(d->id);
+      return {Obstacle::Kind::HoldBack, Cause::NotReleased, other->id, std::move(what)};
+    }
   }
   return {};
 }

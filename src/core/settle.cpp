@@ -22,8 +22,11 @@ void Group::settle(Step& s, Job& job) {
     } else if (job.hasOn()) {
       settleHalf(s, job);
     }
-    if (job.whole() && job.rescue) setRescue(job, false);
-    if (job.whole() && !job.rescue) job.unsavable = job.cameIn = false;
+    if (job.whole() && job.rescue && !job.unreleased()) setRescue(job, false);
+    if (job.whole() && !job.rescue) {
+      job.unsavable = job.cameIn = false;
+      if (job.unreleased()) undo(job);
+    }
   }
   touch(job);
 }
@@ -92,7 +95,7 @@ void Group::setRescue(Job& job, bool on) {
     return;
   }
   rescues_.erase(&job);
-  job.unsavable = job.unreleased = false;
+  job.unsavable = false;
   std::vector<DeviceState*> reserved = job.reserved;
   unreserve(job);
   for (DeviceState* d : reserved) noteIdle(*d);

@@ -48,7 +48,7 @@ void Group::askedAgain(Step& s, Participant& p, const AcquireRequested& e) {
     p.standReported = true;
     return;
   }
-  if (reporting && !waits && p.job->slice) {
+  if (!waits && p.job->slice && (reporting || !p.standReported)) {
     // The grant named it by a number that its node has forgotten: once more, by the new one.
     roster_.requests.erase(p.request);
     p.request = e.request;

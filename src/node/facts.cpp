@@ -62,6 +62,7 @@ MemberFact factOf(const Member& m) {
   MemberFact fact{.member = m.id, .residency = m.residency, .bytes = m.total()};
   for (const auto& [device, n] : m.residue) fact.residue += n;
   for (const auto& [device, n] : m.bytes) fact.devices.push_back({NodeId{}, device});
+  fact.unreleased = m.residency == Residency::Saved && m.unreleased;
   return fact;
 }
 

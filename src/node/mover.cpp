@@ -238,6 +238,8 @@ Soon<Outcome> Mover::save(JobName job, MemberId member) {
     return withMember(
         member, failure(Cause::DriverError, processText(*m) + " is not quiet and cannot be saved"));
   }
+  // Written down before the call: this daemon may not come to measure it.
+  m->unreleased = !backendOf(job)->isWeightless();
   auto call = [](SnapshotBackend& b, const Target& t) { return b.save(t, {}); };
   return run(member, Residency::Saving, call)
       .then([this, job, member,
@@ -267,8 +269,9 @@ Outcome Mover::checkSaved(const JobName& job, MemberId member, Outcome moved,
   if (!m) return goneOutcome(member);
   auto limit = backendOf(job)->residueLimit();
   m->residue = left.value_or(DeviceBytes{});
+  m->unreleased = !left || total(*left) > limit;
   parts_.registry.record(*m);
-  if (!left || total(*left) > limit) {
+  if (m->unreleased) {
     auto need = left ? total(*left) : m->total();
     auto holds = left ? " still holds " + std::to_string(need) +
                             " bytes on its devices, allowed are " + std::to_string(limit)
@@ -280,6 +283,21 @@ Outcome Mover::checkSaved(const JobName& job, MemberId member, Outcome moved,
   parts_.bookings.saved(job, m->total(), m->bytes);
   if (moved.bytes == 0) moved.bytes = m->total();
   return withMember(member, std::move(moved));
+}
+
+std::vector<MemberId> Mover::releasedLate(const Scan& scan) {
+  std::vector<MemberId> gone;
+  for (auto& [id, m] : parts_.registry.members()) {
+    auto* backend = m.unreleased && m.residency == Residency::Saved ? backendOf(m.job) : nullptr;
+    if (!backend || busy_.contains(id)) continue;
+    auto left = scan.bytesOf(m.process.identity, devicesOf(m.bytes));
+    if (!left || total(*left) > backend->residueLimit()) continue;
+    m.residue = *left;
+    m.unreleased = false;
+    parts_.registry.record(m);
+    gone.push_back(id);
+  }
+  return gone;
 }
 
 kj::Promise<std::optional<DeviceBytes>> Mover::untilFreed(Identity process,

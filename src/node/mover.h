@@ -54,6 +54,8 @@ public:
   bool isBusy(MemberId member) const { return busy_.contains(member); }
   // After a restart of the daemon: reads where the state is.
   kj::Promise<void> adopt(MemberId member);
+  // What was still on its devices when its save was over, and is seen to be gone now.
+  std::vector<MemberId> releasedLate(const Scan& scan);
   SnapshotBackend* backendOf(const JobName& job) const;
 
   // Resolves to what is left of a process's memory: as soon as it is measured to be no more than

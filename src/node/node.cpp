@@ -245,6 +245,7 @@ kj::Promise<void> Node::adopt() {
       .then([this, ended = std::move(ended)](const Scan& scan) {
         for (const auto& [device, memory] : scan.memory) free_[device] = memory.freeBytes;
         for (const auto& identity : ended) processEnded(identity);
+        mover_.releasedLate(scan);  // the report says it
         steps_.adopt();
         std::vector<JobName> jobs;
         for (const auto& [name, job] : registry_.jobs()) jobs.push_back(name);
@@ -307,6 +308,7 @@ kj::Promise<void> Node::measure() {
       .then([this](const Scan& scan) {
         free_.clear();
         for (const auto& [device, memory] : scan.memory) free_[device] = memory.freeBytes;
+        for (auto id : mover_.releasedLate(scan)) tellMember(id);
       })
       .attach(kj::defer([this] { measuring_ = false; }));
 }

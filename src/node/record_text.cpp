@@ -231,6 +231,7 @@ std::string encode(const Member& m) {
       .put(m.bytes)
       .put(m.residue)
       .put(m.ended)
+      .put(m.unreleased)
       .out();
 }
 
@@ -244,6 +245,7 @@ Member decodeMember(const std::string& text) {
   m.bytes = in.bytes();
   m.residue = in.bytes();
   m.ended = in.number() != 0;
+  m.unreleased = in.more() && in.number() != 0;
   in.end();
   return m;
 }

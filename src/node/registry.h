@@ -56,9 +56,11 @@ struct Member {
   Residency residency = Residency::Absent;
   DeviceBytes bytes;    // on each device when resident, in the snapshot when saved
   DeviceBytes residue;  // that stays while it is saved
-  bool ended = false;   // it died; its memory may still be held
-  bool mps = false;     // at the last look a client of MPS: it is neither stopped nor saved
-  Bytes counted = 0;    // of it in Registry::savedBytes()
+  bool unreleased =
+      false;           // its last save: what it took off the devices is not yet seen to be gone
+  bool ended = false;  // it died; its memory may still be held
+  bool mps = false;    // at the last look a client of MPS: it is neither stopped nor saved
+  Bytes counted = 0;   // of it in Registry::savedBytes()
   Bytes total() const;
   DeviceBytes needed() const;  // to restore it: what is in the snapshot, less what stayed
 };

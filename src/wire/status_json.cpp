@@ -49,6 +49,7 @@ static Json toJson(wire::MemberFact::Reader fact) {
           {"residency", nameOf(fact.getResidency())},
           {"bytes", fact.getBytes()},
           {"residue", fact.getResidue()},
+          {"unreleased", fact.getUnreleased()},
           {"devices", numbers(fact.getDevices())}};
 }
 

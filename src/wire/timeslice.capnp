@@ -44,6 +44,8 @@ struct MemberFact {
   bytes @3 :UInt64;
   residue @4 :UInt64;
   devices @5 :List(UInt32);
+  unreleased @6 :Bool;
+  # Saved, and what was saved is not yet seen to be gone from the devices.
 }
 
 struct Outcome {

@@ -112,7 +112,8 @@ MemberFact fromWire(wire::MemberFact::Reader fact, NodeId node) {
           .residency = fromWire(fact.getResidency()),
           .bytes = fact.getBytes(),
           .residue = fact.getResidue(),
-          .devices = devicesFromWire(fact.getDevices(), node)};
+          .devices = devicesFromWire(fact.getDevices(), node),
+          .unreleased = fact.getUnreleased()};
 }
 
 void toWire(const MemberFact& fact, int pid, wire::MemberFact::Builder out) {
@@ -122,6 +123,7 @@ void toWire(const MemberFact& fact, int pid, wire::MemberFact::Builder out) {
   out.setBytes(fact.bytes);
   out.setResidue(fact.residue);
   toWire(fact.devices, out.initDevices(unsigned(fact.devices.size())));
+  out.setUnreleased(fact.unreleased);
 }
 
 namespace {

@@ -77,6 +77,11 @@ std::string StoryNames::group(GroupId id) const {
   return std::to_string(int(id));
 }
 
+bool Story::Words::isUnreleased() const {
+  auto it = named.find("released");
+  return it != named.end() && it->second == "no";
+}
+
 bool Story::Words::has(const std::string& word) const {
   return std::find(plain.begin(), plain.end(), word) != plain.end();
 }
@@ -174,13 +179,14 @@ bool Story::membership(const Words& w) {
   } else if (w.verb == "member") {
     JobId job = jobOf(w.plain.at(0));
     MemberId id{std::uint64_t(int(job) * 10 + ++members_[job])};
-    MemberFact fact{id, valueOf<Residency>(w.plain.at(2)), std::uint64_t(w.number("bytes")), 0,
-                    devicesOf(w.plain.at(1))};
+    MemberFact fact{id, valueOf<Residency>(w.plain.at(2)), std::uint64_t(w.number("bytes")),
+                    0,  devicesOf(w.plain.at(1)),          w.isUnreleased()};
     things_[id] = {job, fact.devices.at(0).node, fact};
     send(MemberSeen{job, fact.devices[0].node, fact});
   } else if (w.verb == "seen") {
     Thing& t = things_.at(MemberId(std::stoul(w.plain.at(0))));
     t.fact.residency = valueOf<Residency>(w.plain.at(1));
+    t.fact.unreleased = w.isUnreleased();
     if (w.plain.size() > 2) t.fact.devices = devicesOf(w.plain[2]);
     send(MemberSeen{t.job, t.node, t.fact});
   } else if (w.verb == "died") {
@@ -304,6 +310,7 @@ Outcome Story::outcome(const Words& w, const Open& open) {
     if (!mine) continue;
     if (o.ok()) t.fact.residency = after(verb, t.fact.residency);
     if (w.named.count("left")) t.fact.residency = valueOf<Residency>(w.named.at("left"));
+    if (one) t.fact.unreleased = o.cause == Cause::NotReleased;
     if (o.ok() && one) o.bytes += t.fact.bytes;
     if (!w.has("unread")) o.members.push_back(t.fact);
   }

@@ -48,6 +48,7 @@ private:
     std::vector<std::string> plain;
     std::map<std::string, std::string> named;
     bool has(const std::string& word) const;
+    bool isUnreleased() const;  // released=no
     long number(const std::string& key, long otherwise = 0) const;
   };
   struct Open {       // an order nobody has answered yet

@@ -559,6 +559,49 @@ TEST_CASE("FF-A3: a save that a killed daemon had begun is measured by the next"
   CHECK(outcome.cause == Cause::NotReleased);
 }
 
+TEST_CASE(
+    "FF-A3: what a save has left on its devices is in each report until it is seen to be gone",
+    "[node]") {
+  World w;
+  auto a = w.node.joined("a", "0", "fake");
+  w.node.cards.use(a->pid(), 0, 1 << 20);
+  auto member = w.master.quiesce("a").wait(w.l.scope).members.at(0).member;
+  w.node.cards.setSticky(true);
+  auto told = w.master.save("a", member).wait(w.l.scope);
+  REQUIRE(told.cause == Cause::NotReleased);
+  CHECK(told.members.at(0).unreleased);
+  auto fact = [&] { return w.master.members["a"].at(0); };
+  SECTION("to a new master") {
+    w.masterGone();
+    w.masterBack();
+    CHECK(fact().residency == Residency::Saved);
+    CHECK(fact().unreleased);
+  }
+  SECTION("by the next daemon") {
+    w.node.restart();
+    CHECK(fact().unreleased);
+  }
+  SECTION("not by one that sees that it is gone") {
+    w.node.cards.use(a->pid(), 0, 0);
+    w.node.restart();
+    CHECK(fact().residency == Residency::Saved);
+    CHECK_FALSE(fact().unreleased);
+  }
+  SECTION("and then it is told") {
+    w.masterGone();
+    w.masterBack();
+    REQUIRE(fact().unreleased);
+    w.node.cards.use(a->pid(), 0, 0);
+    w.l.pumpUntil([&] { return !fact().unreleased; });
+  }
+  SECTION("nor when it is back") {
+    CHECK(w.master.restore("a", member).wait(w.l.scope).ok());
+    w.masterGone();
+    w.masterBack();
+    CHECK_FALSE(fact().unreleased);
+  }
+}
+
 TEST_CASE("FF-A3: a save that ends after a daemon has found its process stopped is noticed",
           "[node]") {
   World w;

@@ -24,6 +24,11 @@ struct Row {
   std::map<std::string, int> orders;     // on each node
 };
 
+// A switch of one node is over in a millisecond: it takes many to see more than the machine's mood.
+int enoughRounds(int nodes) {
+  return std::max(50, 640 / nodes);
+}
+
 double milliseconds(const std::vector<double>& us) {
   return spreadOf(us).median / 1000;
 }
@@ -110,18 +115,22 @@ int main(int argc, char** argv) {
   CLI::App app("Two jobs over N nodes change places.", "bench switch");
   std::string programs;
   std::vector<int> sizes = {1, 4, 16, 64};
-  int rounds = 50, slowRounds = 5;
+  int rounds = 0, slowRounds = 15;
   bool asJson = false;
   app.add_option("--programs", programs, "the build folder")->required();
   app.add_option("--nodes", sizes, "numbers of nodes")->delimiter(',');
-  app.add_option("--rounds", rounds, "switches to measure without delay");
+  app.add_option("--rounds", rounds,
+                 "switches to measure without delay (default: 640 / nodes, at least 50)");
   app.add_option("--slow-rounds", slowRounds, "switches to measure with delay");
   app.add_flag("--json", asJson, "one JSON object instead of a table");
   app.footer(
       "Examples:\n  tools/bench switch --json\n  tools/bench switch --nodes 1,4 --rounds 10");
   return runBench(app, argc, argv, [&] {
     std::vector<Row> rows;
-    for (int nodes : sizes) rows.push_back(measure(programs, nodes, rounds, slowRounds));
+    for (int nodes : sizes) {
+      rows.push_back(
+          measure(programs, nodes, rounds > 0 ? rounds : enoughRounds(nodes), slowRounds));
+    }
     asJson ? printJson(rows) : print(rows);
   });
 }

@@ -50,6 +50,7 @@ void World::nodes(unsigned whom, unsigned how) {
   if (node.link == Link::Up) {
     if (how % 4 == 0) {  // a daemon restarts: the link is lost and found, everything lives on
       ++counts_["row holder's connection lost"];
+      if (how / 4 % 2 == 0) forgetCalls(id, how / 8);
       return rejoin(id);
     }
     if (troubles() >= kMaxTroubles) return;
@@ -76,6 +77,18 @@ void World::nodes(unsigned whom, unsigned how) {
   }
   if (node.link == Link::Dead) ++counts_["row node returns from the dead"];
   rejoin(id);
+}
+
+// A daemon that ends before it has written down a call, or its place, knows nothing of it.
+void World::forgetCalls(NodeId id, unsigned how) {
+  for (auto& [personId, p] : people_) {
+    if (p.node != id || p.stand != Stand::Waiting || how++ % 2) continue;
+    p.stand = Stand::Out;
+    asked_.erase(p.request);
+    promised_.erase(p.request);
+    forgotten_.insert(p.request);
+    ++counts_["row a call is forgotten"];
+  }
 }
 
 // Up again: joins, tells what is there, and has told all.
@@ -204,6 +217,7 @@ void World::leave(ParticipantId id, bool died) {
 
 void World::things(unsigned whom, unsigned how) {
   unsigned kind = how % 8;
+  if (how / 8 % 2 == 0) releaseLate(whom);
   if (kind < 3) {  // dead ones are measured clear
     Thing* t = pick(things_, whom, [&](const Thing& x) { return !x.alive && up(x.node); });
     if (!t) return;
@@ -249,6 +263,18 @@ void World::things(unsigned whom, unsigned how) {
   std::string line = "seen " + text(t->fact.member) + " " + ts::text(r) + " " + text(t->node) + ":";
   for (const Device& d : t->fact.devices) line += (line.back() == ':' ? "" : ",") + digits(d.index);
   send(MemberSeen{t->job, t->node, t->fact}, line);
+}
+
+void World::releaseLate(unsigned whom) {
+  Thing* t = pick(things_, whom,
+                  [&](const Thing& x) { return x.alive && x.fact.unreleased && up(x.node); });
+  if (!t) return;
+  for (const Open& o : open_) {
+    if (o.member == t->fact.member) return;  // its end will tell
+  }
+  t->fact.unreleased = false;
+  ++counts_["row released late"];
+  send(MemberSeen{t->job, t->node, t->fact}, "seen " + text(t->fact.member) + " saved");
 }
 
 bool World::inRoom(MemberId id) const {

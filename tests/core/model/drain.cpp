@@ -57,6 +57,12 @@ void World::mendAll() {
     if (std::exchange(node.drained, false)) send(NodeDrained{id, false}, "undrain " + text(id));
     if (node.link != Link::Up) rejoin(id);
   }
+  // What is saved leaves its device in the end.
+  for (MemberId id : idsOf(things_, [](const Thing& t) { return t.alive && t.fact.unreleased; })) {
+    Thing& t = things_.at(id);
+    t.fact.unreleased = false;
+    send(MemberSeen{t.job, t.node, t.fact}, "seen " + text(id) + " saved");
+  }
   // A member that the driver gave up is killed by somebody.
   for (MemberId id : idsOf(things_, [](const Thing& t) {
          return t.alive && t.fact.residency == Residency::Faulted;

@@ -194,7 +194,7 @@ Outcome World::apply(const Open& order, Outcome::Code code, unsigned how) {
     return o;
   }
   if (const auto* a = std::get_if<Grant>(&order.action)) answered(*a, ok);
-  bool one = order.member != MemberId{};
+  bool one = order.member != MemberId{}, unreleased = false;
   for (auto& [id, t] : things_) {
     if (t.job != order.job || t.node != order.node || (one && id != order.member)) continue;
     if (!t.alive) continue;
@@ -203,15 +203,17 @@ Outcome World::apply(const Open& order, Outcome::Code code, unsigned how) {
     if (order.verb == "quiesce" && r == Residency::Resident && (ok || half)) r = Residency::Quiet;
     bool lets = order.verb == "release" || order.verb == "grant";
     if (lets && r == Residency::Quiet && ok) r = Residency::Resident;
-    if (order.verb == "save" && ok) r = Residency::Saved;
+    if (order.verb == "save" && (ok || half)) r = Residency::Saved;
     if (order.verb == "restore" && ok) r = Residency::Quiet;
+    if (one) t.fact.unreleased = order.verb == "save" && !ok && half;
     if (order.verb == "restore" && code == Outcome::Code::Failed && t.noRestore) {
       r = Residency::Faulted;  // a failed restore can be permanent
     }
+    unreleased |= t.fact.unreleased;
     o.members.push_back(t.fact);
   }
   bool refused = code == Outcome::Code::Refused;
-  if (!ok) o.cause = Cause::DriverError;
+  if (!ok) o.cause = unreleased ? Cause::NotReleased : Cause::DriverError;
   if (refused && order.verb == "restore") o.cause = Cause::NoDeviceMemory;
   // A call of an earlier master runs there; its node answered with an exception; or the slice is
   // not to be had at all.
@@ -255,6 +257,7 @@ void World::countFailure(const Open& order, Outcome::Code code, const Outcome& o
   ++counts_[undone ? "row I cannot be saved again" : "row save fails"];
   auto t = things_.find(order.member);
   if (t != things_.end()) ++counts_["row save fails before the commit point"];
+  if (o.cause == Cause::NotReleased) ++counts_["row saved and not released"];
 }
 
 // "completed on the others": what is stopped there waits for a later try.

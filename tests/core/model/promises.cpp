@@ -151,6 +151,8 @@ void World::check(const Grant& a) {
         must(!away, "grant to " + text(a.job) + " while its member " + text(id) + " is saved");
       } else {
         must(!onDevice(t), "grant to " + text(a.job) + " while member " + text(id) + " is there");
+        must(!t.fact.unreleased || nodes_.at(t.node).link == Link::Dead,
+             "grant to " + text(a.job) + " while the bytes of " + text(id) + " are still there");
       }
     }
   }
@@ -225,7 +227,7 @@ void World::check(const Kill& a) {
 
 // "every request is answered exactly once"
 void World::check(const Refuse& a) {
-  must(asked_.count(a.request) > 0,
+  must(asked_.count(a.request) > 0 || forgotten_.erase(a.request) > 0,
        std::string("an answer nobody asked for: ") + ts::text(a.cause));
   ++counts_[std::string("refuse ") + ts::text(a.cause)];
   story_.push_back("# " + describe(a));

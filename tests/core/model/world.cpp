@@ -195,6 +195,7 @@ void World::obey(const Action& action) {
     open(*a, "kill");
   } else if (const auto* a = std::get_if<Refuse>(&action)) {
     auto it = asked_.find(a->request);
+    if (it == asked_.end()) return;  // forgotten
     auto person = people_.find(it->second);
     if (person != people_.end() && person->second.request == a->request) {
       person->second.stand = Stand::Out;

@@ -125,6 +125,8 @@ private:
   void trouble(unsigned whom, unsigned how);
   void nodes(unsigned whom, unsigned how);
   void people(unsigned whom, unsigned how);
+  void releaseLate(unsigned whom);
+  void forgetCalls(NodeId id, unsigned how);
   void things(unsigned whom, unsigned how);
   void operators(unsigned whom, unsigned how);
   void restart(unsigned how);
@@ -206,6 +208,7 @@ private:
   std::vector<Event> batch_;                  // told and not yet heard
   std::map<RequestId, ParticipantId> asked_;  // requests without an answer
   std::set<RequestId> promised_;              // in a grant order already
+  std::set<RequestId> forgotten_;             // by its node, and perhaps not by the master
   std::map<Device, Hold> holds_;
   std::map<std::pair<NodeId, JobId>, Room> rooms_;
   std::set<std::pair<NodeId, JobId>> refused_;  // bookings, in the step that is told
