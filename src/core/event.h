@@ -61,7 +61,8 @@ struct ParticipantJoined {
 };
 struct ParticipantLeft {
   ParticipantId participant;
-  bool died;  // without leaving: a gang is then broken
+  bool died;            // without leaving: a gang is then broken
+  bool undone = false;  // it has not joined: its node never had the answer
 };
 struct MemberSeen {  // new, or changed without an order of ours
   JobId job;

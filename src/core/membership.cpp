@@ -86,7 +86,12 @@ void Group::on(Step& s, const ParticipantJoined& e) {
 
 void Group::on(Step& s, const ParticipantLeft& e) {
   Participant& p = *roster_.participant(e.participant);
+  Job& job = *p.job;
   remove(s, p, e.died, e.died ? Cause::TargetGone : Cause::Cancelled);
+  if (!e.undone) return;
+  --job.everJoined;
+  job.gathered &= job.everJoined >= job.options.gang;
+  if (job.queued && !job.move && !job.complete()) dequeue(job);  // until the gang is there again
 }
 
 void Group::remove(Step& s, Participant& p, bool died, Cause cause) {

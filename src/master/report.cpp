@@ -18,6 +18,7 @@ public:
   void take(wire::NodeReport::Reader report) {
     takeDevices(report.getDevices());
     shell_.feed(NodeJoined{node_.id, devices_});
+    for (auto number : report.getWithdrawn()) withdraw(number);
     for (auto job : report.getJobs()) takeJob(job);
     forgetRequests();
     shell_.feed(NodeReported{node_.id});  // what it did not name has ended, for the core
@@ -36,6 +37,11 @@ private:
       devices_.push_back({node_.id, device.getIndex()});
     }
     std::ranges::sort(devices_);
+  }
+
+  void withdraw(std::uint64_t number) {
+    auto* participant = shell_.directory().findParticipant(node_, number);
+    if (participant != nullptr) shell_.undoJoin(*participant);
   }
 
   void takeJob(wire::JobReport::Reader report) {

@@ -276,6 +276,11 @@ void Shell::leave(ParticipantRecord& participant, bool died) {
   directory_.remove(participant);
 }
 
+void Shell::undoJoin(ParticipantRecord& participant) {
+  feed(ParticipantLeft{.participant = participant.id, .died = false, .undone = true});
+  directory_.remove(participant);
+}
+
 void Shell::cleared(MemberRecord& member) {
   feed(MemberCleared{member.id});
   directory_.remove(member);

@@ -77,6 +77,7 @@ public:
   void refuseUnknown(NodeRecord& node, std::uint64_t localRequest);
   void cancel(RequestRecord& request);
   void leave(ParticipantRecord& participant, bool died);
+  void undoJoin(ParticipantRecord& participant);
   void cleared(MemberRecord& member);
   void endedOn(NodeRecord& node, JobRecord& job);
 

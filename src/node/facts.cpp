@@ -52,6 +52,15 @@ void setJob(const std::string& node, const Job& job, const Registry& registry,
   setDevices(job.grant->devices, out.initGrantedDevices(unsigned(job.grant->devices.size())));
 }
 
+void setWithdrawn(const Registry& registry, wire::NodeReport::Builder out) {
+  std::vector<ParticipantId> all;
+  for (const auto& [id, p] : registry.participants()) {
+    if (p.departed && !p.joined) all.push_back(id);
+  }
+  auto list = out.initWithdrawn(unsigned(all.size()));
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, std::uint64_t(all[i]));
+}
+
 bool isKnown(const Job& job, const Registry& registry) {
   return !job.members.empty() || !known(job, registry).empty();
 }
@@ -116,6 +125,7 @@ void toWire(const std::string& node, const std::vector<DeviceFact>& devices,
   for (const auto& [name, job] : registry.jobs()) {
     if (isKnown(job, registry)) setJob(node, job, registry, jobs[i++]);
   }
+  setWithdrawn(registry, out);
 }
 
 }  // namespace ts::node

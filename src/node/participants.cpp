@@ -131,7 +131,7 @@ void Participants::joinAnew(Connection& from, std::uint64_t request, const JoinR
                            .atGate = what.atGate});
   sit(p, from);
   seats_[p.id].joining = request;
-  askToJoin(p);
+  askToJoin(p, what);
 }
 
 // The task that the process comes from, if it waited for its turn before it started and no process
@@ -187,7 +187,7 @@ void Participants::waitForMaster(Connection& from, std::uint64_t request, const 
   tasks_.add(parts_.timer.atTime(what.until).then([this] { linkSettled(); }));
 }
 
-void Participants::askToJoin(Participant& p) {
+void Participants::askToJoin(Participant& p, const JoinRequest& what) {
   auto asking = parts_.link.session().joinRequest();
   toWire(registry_.job(p.job)->spec, asking.initSpec());
   toWire(p, asking.initParticipant());
@@ -195,10 +195,33 @@ void Participants::askToJoin(Participant& p) {
       [this, id = p.id](auto response) {
         joinAnswered(id, fromWire(response.getOutcome(), NodeId{}));
       },
-      [this, id = p.id](kj::Exception&& e) {
+      [this, id = p.id, what](kj::Exception&& e) {
         bool lost = e.getType() == kj::Exception::Type::DISCONNECTED;
-        joinFailed(id, lost ? TSL_MASTER_DOWN : TSL_INTERNAL, sentenceOf(e));
+        if (lost) return joinLost(id, what, sentenceOf(e));
+        joinFailed(id, TSL_INTERNAL, sentenceOf(e));
       }));
+}
+
+// The master may have taken it and not have come to say so: it is told that it is void, and asked
+// anew.
+void Participants::joinLost(ParticipantId id, const JoinRequest& what, const std::string& why) {
+  if (!registry_.participant(id)) return;
+  auto& seat = seats_[id];
+  auto request = seat.joining;
+  auto* c = seat.connection ? parts_.find(*seat.connection) : nullptr;
+  withdraw(id);
+  if (!c || request == 0) return;
+  if (parts_.timer.now() < what.until) return waitForMaster(*c, request, what);
+  c->reply(request, TSL_MASTER_DOWN, why);
+}
+
+void Participants::withdraw(ParticipantId id) {
+  auto& p = *registry_.participant(id);
+  auto& seat = seats_[id];
+  if (seat.connection) sitting_.erase(*seat.connection);
+  seat = {};
+  p.departed = true;
+  registry_.record(p);
 }
 
 void Participants::joinAnswered(ParticipantId id, const Outcome& outcome) {
@@ -316,9 +339,9 @@ void Participants::leftGate(Participant& p) {
 void Participants::dropUnjoined() {
   std::vector<ParticipantId> unjoined;
   for (const auto& [id, p] : registry_.participants()) {
-    if (!p.joined) unjoined.push_back(id);
+    if (!p.joined && !p.departed) unjoined.push_back(id);
   }
-  for (auto id : unjoined) gone(id);
+  for (auto id : unjoined) withdraw(id);
 }
 
 void Participants::depart(Participant& p, bool died) {
@@ -366,7 +389,16 @@ void Participants::reported() {
   for (const auto& [id, p] : registry_.participants()) {
     if (p.untold) yieldReported(id, *p.untold);
     if (p.departed && p.joined) tellLeft(id);
+    if (p.departed && !p.joined) withdrawnReported(id);
   }
+}
+
+// With the session that follows the report the master has taken it.
+void Participants::withdrawnReported(ParticipantId id) {
+  parts_.link.tell([this, id](wire::NodeSession::Client&) -> kj::Promise<void> {
+    gone(id);
+    return kj::READY_NOW;
+  });
 }
 
 void Participants::linkLost() {

@@ -120,7 +120,9 @@ private:
   void leftGate(Participant& p);
   bool mustWait(const JoinRequest& what) const;
   void waitForMaster(Connection& from, std::uint64_t request, const JoinRequest& what);
-  void askToJoin(Participant& p);
+  void askToJoin(Participant& p, const JoinRequest& what);
+  void joinLost(ParticipantId id, const JoinRequest& what, const std::string& why);
+  void withdraw(ParticipantId id);
   void joinAnswered(ParticipantId id, const Outcome& outcome);
   void joinFailed(ParticipantId id, tsl_status status, const std::string& why);
 
@@ -147,6 +149,7 @@ private:
   void depart(Participant& p, bool died);
   void tellLeft(ParticipantId id);
   void gone(ParticipantId id);
+  void withdrawnReported(ParticipantId id);
 
   void sit(Participant& p, Connection& connection);
   void standUp(ParticipantId id);

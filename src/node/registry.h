@@ -42,7 +42,7 @@ struct Participant {
   std::optional<Epoch> entered;  // the slice that it is in
   Epoch yielded;                 // the last slice that it gave back
   std::optional<Epoch> untold;   // a yield that the master has not confirmed
-  bool departed = false;         // left or died; stays until the master has been told
+  bool departed = false;         // left or died, or its join is void; until the master is told
   bool died = false;
   bool atGate = false;  // of a task that has not joined by itself: the first of its processes does
   std::optional<Wait>

@@ -127,6 +127,8 @@ struct JobReport {
 struct NodeReport {
   devices @0 :List(DeviceInfo);
   jobs @1 :List(JobReport);
+  withdrawn @2 :List(UInt64);
+  # Participants whose join was asked for and never answered here, and is void: they have not joined.
 }
 
 interface Master {

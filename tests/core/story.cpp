@@ -195,7 +195,7 @@ bool Story::membership(const Words& w) {
     send(MemberCleared{MemberId(std::stoul(w.plain.at(0)))});
     things_.erase(MemberId(std::stoul(w.plain.at(0))));
   } else if (w.verb == "left") {
-    send(ParticipantLeft{person(w.plain.at(0)).id, w.has("died")});
+    send(ParticipantLeft{person(w.plain.at(0)).id, w.has("died"), w.has("undone")});
   } else if (w.verb == "ended") {
     send(JobEnded{jobOf(w.plain.at(0))});
   } else {

@@ -237,7 +237,37 @@ TEST_CASE("a join in flight when the master goes is answered", "[node]") {
   w.hear("join a uid=" + std::to_string(::getuid()));
   w.masterGone();
   CHECK(a->answerTo(request).status == TSL_MASTER_DOWN);
-  CHECK(w.node->registry().participants().empty());
+  w.masterBack();
+  CHECK(w.master.count("undone") == 1);
+  w.l.pumpUntil([&] { return w.node->registry().participants().empty(); });
+}
+
+TEST_CASE("a join in flight when the master goes is asked anew within its deadline", "[node]") {
+  World w;
+  w.master.holdJoins = true;
+  auto a = w.node.program();
+  auto join = joinMessage("rl", "a");
+  join.u.join.deadline_ms = 3600 * 1000;
+  auto request = a->send(join);
+  auto asked = "join a uid=" + std::to_string(::getuid());
+  w.hear(asked);
+  w.masterGone();
+  w.master.holdJoins = false;
+  w.masterBack();
+  CHECK(a->answerTo(request).status == TSL_OK);
+  CHECK(w.master.count("undone") == 1);
+  CHECK(w.master.count(asked) == 2);
+}
+
+TEST_CASE("a join that was in flight when its daemon was killed has not been one", "[node]") {
+  World w;
+  w.master.holdJoins = true;
+  auto a = w.node.program();
+  a->send(joinMessage("rl", "a"));
+  w.hear("join a uid=" + std::to_string(::getuid()));
+  w.node.restart();
+  CHECK(w.master.count("undone") == 1);
+  w.l.pumpUntil([&] { return w.node->registry().participants().empty(); });
 }
 
 TEST_CASE("a program that leaves while the master is away is told as left", "[node]") {

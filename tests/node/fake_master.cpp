@@ -122,6 +122,7 @@ public:
     m_.granted.clear();
     m_.nodes.clear();
     for (auto job : p.getReport().getJobs()) read(job);
+    for (auto id : p.getReport().getWithdrawn()) m_.told.push_back("undone " + std::to_string(id));
     if (m_.nameIsTaken) kj::throwFatalException(nameTaken("by a test"));
     ++m_.sessions;
     m_.told.push_back("session " + text(p.getName()));
