@@ -348,6 +348,7 @@ void Group::kill(Step& s, Job& job, Cause why) {
   if (!job.killed) {
     job.killed = true;
     job.killedFor = job.cause = why;
+    job.detail = why == Cause::Broken ? job.lost : job.faultDetail;
     setRescue(job, false);
     refuseAll(s, job, {Obstacle::Kind::Refuse, why, job.id, job.detail});
   }
@@ -366,6 +367,7 @@ void Group::killOn(Step& s, Job& job, NodeId node, Cause why) {
 
 void Group::breakJob(Step& s, Job& job, const std::string& lost) {
   if (std::exchange(job.broken, true)) return;
+  job.lost = lost;
   job.brokenSince = s.now;
   broken_.insert(&job);
   notice(s, Notice::Kind::JobBroken, job, Cause::Broken, lost);

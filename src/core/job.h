@@ -168,6 +168,7 @@ struct Job {
   std::uint32_t refusals = 0;  // in a row, of its prepares
   std::optional<Instant> holdTimer, gangTimer, brokenTimer, retryTimer;
   bool broken = false;
+  std::string lost;  // what it is broken by
   bool evicted = false;
   bool killed = false;
   Cause killedFor = Cause::None;  // `cause` may speak of a later failure
