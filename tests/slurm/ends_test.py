@@ -3,48 +3,16 @@ import os
 import pathlib
 import signal
 import sys
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import report  # noqa: E402
-from cluster import MIB, NOBODY  # noqa: E402
-from slurm import slurm_cluster, until  # noqa: E402
-
-RL = "--timeslice-group=rl"
-BIG = 48 * MIB
+from cluster import NOBODY  # noqa: E402
+from slurm import until  # noqa: E402
+from turns import BIG, RL, Turns  # noqa: E402
 
 
-class Ends(unittest.TestCase):
+class Ends(Turns):
     """Two jobs whose state does not fit beside each other; whatever becomes of the one, the other has its turn."""
-
-    def setUp(self):
-        self.cluster, self.slurm = self.enterContext(slurm_cluster(nodes=2))
-
-    def jobs(self):
-        return {job["name"]: job for job in self.cluster.status()["jobs"]}
-
-    def wait_phase(self, name, *phases):
-        until(lambda: self.jobs().get(name, {}).get("phase") in phases, lambda: f"{name} is {phases}: {self.jobs()}")
-
-    def holder(self, *words):
-        """In its first turn, on node n1, with state on the device."""
-        job = self.slurm.puppet(RL, "-wn1", *words)
-        job.ask("join")
-        job.ask("acquire 0")
-        job.take_memory(BIG, 1)
-        return job
-
-    def assert_free(self, *names):
-        """The next job has its turn and the whole device."""
-        until(lambda: not set(names) & set(self.jobs()), lambda: f"{names} are gone: {self.jobs()}")
-        after = self.slurm.puppet(RL, "-wn1")
-        after.ask("join")
-        after.ask("acquire 0")
-        after.take_memory(BIG, 3)
-        self.assertEqual(after.ask("check 3"), "same")
-        after.end()
-        until(lambda: not self.jobs(), lambda: f"nothing is left: {self.jobs()}")
-        self.assertEqual(self.slurm.drained(), [])
 
     def test_FF_G9_scancel_frees_a_holder_with_state_on_the_device(self):
         self.holder()
