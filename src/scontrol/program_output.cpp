@@ -62,6 +62,18 @@ std::string inWords(std::chrono::microseconds time) {
   return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
 }
 
+// Workers of ours block signals, and a daemon ignores broken pipes.
+void asFromAShell(posix_spawnattr_t& attributes) {
+  sigset_t none, pipe;
+  ::sigemptyset(&none);
+  ::sigemptyset(&pipe);
+  ::sigaddset(&pipe, SIGPIPE);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &pipe);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
 // 0 or an error number.
 int start(std::vector<std::string> words, std::vector<std::string> variables, const Pipe& out,
           const Pipe& err, pid_t& child) {
@@ -70,9 +82,12 @@ int start(std::vector<std::string> words, std::vector<std::string> variables, co
   ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_adddup2(&actions, out.ends[1], 1);
   ::posix_spawn_file_actions_adddup2(&actions, err.ends[1], 2);
-  int error = ::posix_spawnp(&child, words.front().c_str(), &actions, nullptr,
+  posix_spawnattr_t attributes;
+  asFromAShell(attributes);
+  int error = ::posix_spawnp(&child, words.front().c_str(), &actions, &attributes,
                              pointersTo(words).data(), pointersTo(variables).data());
   ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
   return error;
 }
 

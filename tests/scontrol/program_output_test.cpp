@@ -1,5 +1,7 @@
 #include "scontrol/program_output.h"
 
+#include <csignal>
+
 #include <catch2/catch.hpp>
 
 using namespace ts;
@@ -15,6 +17,19 @@ TEST_CASE("what a program says on both streams is kept, however much it is", "[s
 
 TEST_CASE("a program speaks English, and reads nothing of ours", "[scontrol]") {
   CHECK(outputOf({"sh", "-c", "echo $LC_ALL; cat"}, 60s).out == "C\n");
+}
+
+TEST_CASE("a program blocks and ignores no signal, whoever starts it", "[scontrol]") {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  auto pipe = ::signal(SIGPIPE, SIG_IGN);
+  auto stopped = outputOf({"sh", "-c", "kill -TERM $$"}, 60s);
+  auto broken = outputOf({"sh", "-c", "kill -PIPE $$"}, 60s);
+  ::signal(SIGPIPE, pipe);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  CHECK(stopped.exit == 128 + SIGTERM);
+  CHECK(broken.exit == 128 + SIGPIPE);
 }
 
 TEST_CASE("a program finds variables that are meant for it, once", "[scontrol]") {
