@@ -84,6 +84,10 @@ std::string maskedConfig(const MasterConfig& c) {
   line(out, "suspect_after", time(c.suspectAfter));
   line(out, "dead_after", time(c.deadAfter));
   line(out, "recovery_grace", time(c.recoveryGrace));
+  line(out, "slurm", c.slurm ? "true" : "false");
+  line(out, "slurm_conf", c.slurmConf);
+  line(out, "slurm_period", time(c.slurmPeriod));
+  line(out, "slurm_grace", time(c.slurmGrace));
   section(out, "defaults", c.defaults);
   for (const auto& [name, group] : c.groups) section(out, "group." + name, group);
   return out;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/show.h"
+#include "cli/words.h"
 #include "wire/status_json.h"
 #include "wire/translate.h"
 
@@ -97,6 +98,17 @@ std::string drain(Master& master, const Options& options, bool on) {
               "node " + options.node + (on ? " is drained" : " is back"));
 }
 
+std::string slurmEnded(Master& master, const Options& options) {
+  auto request = master.session().slurmEndedRequest();
+  request.setSlurmJob(options.slurmJob);
+  auto results = master.call(kj::mv(request));
+  requireOk(results.getOutcome());
+  if (options.json) return pretty({{"left", results.getLeft()}});
+  if (results.getLeft() == 0) return "";
+  return counted(results.getLeft(), "step") + " of Slurm job " + std::to_string(options.slurmJob) +
+         " still here; what is left after " + showDuration(results.getGraceUs()) + " is killed\n";
+}
+
 std::string declareDead(Master& master, const Options& options) {
   auto request = master.session().declareDeadRequest();
   request.setNode(options.node);
@@ -115,6 +127,7 @@ std::string act(Master& master, const Options& options) {
   if (what == "evict") return evict(master, options);
   if (what == "declare-dead") return declareDead(master, options);
   if (what == "clear-fault") return clearFault(master, options);
+  if (what == "slurm-ended") return slurmEnded(master, options);
   return drain(master, options, what == "drain");
 }
 

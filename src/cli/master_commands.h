@@ -11,7 +11,7 @@ namespace ts::cli {
 
 // status, jobs, nodes, why: text for stdout, JSON with --json. Throws Failure.
 std::string look(Master& master, const Options& options);
-// pause, resume, evict, clear-fault, drain, undrain, declare-dead: what was done.
+// pause, resume, evict, clear-fault, drain, undrain, declare-dead, slurm-ended: what was done.
 std::string act(Master& master, const Options& options);
 // Each line of the events since options.sinceUs. Returns at the end of the past, or with --follow
 // when the connection ends. Throws Failure.

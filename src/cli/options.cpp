@@ -124,6 +124,11 @@ void addActing(CLI::App& app, Options& o) {
       add(app, "declare-dead", "Give up a node that cannot be reached: its slices are void",
           {"tsctl declare-dead gpu-7"});
   dead->add_option("node", o.node, "The node")->required();
+  auto* ended = add(app, "slurm-ended", "Say that Slurm ends a job, as its EpilogSlurmctld does",
+                    {"tsctl slurm-ended \"$SLURM_JOB_ID\""});
+  ended->add_option("job", o.slurmJob, "The number of the job")
+      ->required()
+      ->check(CLI::PositiveNumber);
 }
 
 void addJobOptions(CLI::App& command, Options& o) {

@@ -26,6 +26,7 @@ struct Options {
   std::string group;
   std::string job;
   std::string node;
+  std::uint32_t slurmJob = 0;
   std::string shell;                                        // completion
   std::string output;                                       // report; "": a name with the time
   std::string masterConfig = "/etc/timeslice/master.toml";  // report

@@ -147,6 +147,11 @@ void readMaster(TableReader& table, ErrorList& errors, MasterConfig& config) {
   table.duration("dead_after", config.deadAfter, kNever, 30 * kDay);
   checkLimits(table, config);
   table.duration("recovery_grace", config.recoveryGrace, 0ms, kDay);
+  table.flag("slurm", config.slurm);
+  table.text("slurm_conf", config.slurmConf);
+  checkPath(table, "slurm_conf", config.slurmConf, true);
+  table.duration("slurm_period", config.slurmPeriod, 1ms, kDay);
+  table.duration("slurm_grace", config.slurmGrace, 0ms, kDay);
   readGroups(table, errors, config);
   table.finish();
 }

@@ -52,6 +52,11 @@ struct MasterConfig {
   microseconds suspectAfter = std::chrono::seconds(10);
   microseconds deadAfter{0};  // 0: only by verdict
   microseconds recoveryGrace = std::chrono::seconds(10);
+  bool slurm = false;     // ask Slurm's commands about jobs and nodes
+  std::string slurmConf;  // the slurm.conf they are told; "": they know where it is
+  microseconds slurmPeriod = std::chrono::seconds(30);
+  microseconds slurmGrace =
+      std::chrono::seconds(60);                // from a job's epilog to the end of what is left
   std::map<std::string, GroupSection> groups;  // [group.NAME]
   GroupSection defaults;                       // [defaults]: for groups without a section
 };

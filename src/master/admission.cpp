@@ -127,6 +127,7 @@ Outcome join(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
 
 Outcome admissible(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec, Indices devices) {
   JobName name = fromWire(spec.getKey());
+  if (const auto& why = shell.whyNoSteps(); !why.empty()) return refused(Cause::Unsupported, why);
   if (Outcome o = checkWishes(shell, node, spec, devices); !o.ok()) return o;
   auto* job = shell.directory().find(name);
   if (job != nullptr) {
@@ -144,6 +145,7 @@ JobRecord& declared(Shell& shell, wire::JobSpec::Reader spec, std::vector<NodeId
   if (known == nullptr && shell.group(name.group) == nullptr) shell.adoptGroup(name.group);
   JobRecord& job =
       known != nullptr ? *known : shell.directory().add(name, spec.getUid(), optionsFromWire(spec));
+  if (spec.getSlurmJob() != 0) job.slurmJob = spec.getSlurmJob();
   shell.feed(JobDeclared{job.id, job.group, job.options, std::move(nodes)});
   return job;
 }

@@ -73,9 +73,11 @@ struct JobRecord {
   std::set<NodeId> named;  // that reports of others said so of
   std::uint32_t participants = 0;
   std::uint32_t members = 0;
-  Epoch epoch;         // of its last grant
-  std::string label;   // of its last acquire: the phase of its work
-  std::string broken;  // which process of its gang was lost, once one was
+  std::uint32_t slurmJob = 0;  // 0: it is no step of one
+  bool suspended = false;      // by Slurm
+  Epoch epoch;                 // of its last grant
+  std::string label;           // of its last acquire: the phase of its work
+  std::string broken;          // which process of its gang was lost, once one was
   Instant grantedAt;
   Instant switchSince;
 };

@@ -17,6 +17,19 @@ Offload onWorkers(Workers& workers) {
   };
 }
 
+constexpr std::chrono::seconds kSlurmAnswers{10};  // as long as its commands wait by themselves
+
+SlurmWatch::Ask byCommands(Workers& workers, const MasterConfig& config) {
+  return [&workers, &config] {
+    return workers.call<SlurmWord>(
+        [conf = config.slurmConf] { return askSlurm(conf, kSlurmAnswers); });
+  };
+}
+
+SlurmWatch::Ask askerOf(const MasterNeeds& needs) {
+  return needs.askSlurm ? needs.askSlurm : byCommands(needs.workers, needs.config);
+}
+
 }  // namespace
 
 Master::Master(MasterNeeds needs)
@@ -27,7 +40,8 @@ Master::Master(MasterNeeds needs)
       life(needs.store),
       standing(shell, needs.store, needs.workers),
       reception(shell, life, standing, needs.port.timer(), needs.store, needs.workers),
-      operators(shell, standing, history, needs.version),
+      slurm(needs.port.timer(), shell, askerOf(needs)),
+      operators(shell, standing, slurm, history, needs.version),
       house{life, needs.auth, onWorkers(needs.workers), reception, operators, needs.log},
       housekeeping(needs.port.timer(), shell, history),
       listeners(needs.port, house) {

@@ -7,6 +7,7 @@
 #include "master/door.h"
 #include "master/housekeeping.h"
 #include "master/listeners.h"
+#include "master/slurm_watch.h"
 
 namespace ts {
 
@@ -19,6 +20,7 @@ struct MasterNeeds {
   Auth& auth;
   Log& log;
   std::string version;
+  SlurmWatch::Ask askSlurm = {};  // nothing: by Slurm's own commands, on a worker
 };
 
 // Not copied, not moved: its parts refer to each other. The last to be made, the connections, are
@@ -38,6 +40,7 @@ struct Master {
   Life life;
   Standing standing;
   Reception reception;
+  SlurmWatch slurm;
   Operators operators;
   House house;
   Housekeeping housekeeping;

@@ -182,4 +182,14 @@ kj::Promise<void> OperatorSession::declareDead(DeclareDeadContext context) {
   return answer(context.getResults(), outcome);
 }
 
+kj::Promise<void> OperatorSession::slurmEnded(SlurmEndedContext context) {
+  Outcome outcome;
+  auto results = context.getResults();
+  if (mayAll("speak for Slurm", outcome)) {
+    results.setLeft(unsigned(operators_.slurm().ended(context.getParams().getSlurmJob())));
+    results.setGraceUs(std::uint64_t(shell_.config().slurmGrace.count()));
+  }
+  return answer(results, outcome);
+}
+
 }  // namespace ts

@@ -35,6 +35,7 @@ protected:
   kj::Promise<void> drain(DrainContext context) override;
   kj::Promise<void> events(EventsContext context) override;
   kj::Promise<void> declareDead(DeclareDeadContext context) override;
+  kj::Promise<void> slurmEnded(SlurmEndedContext context) override;
 
 private:
   // The one job that the word means, or why there is none.

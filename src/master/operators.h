@@ -8,6 +8,7 @@
 
 #include "master/history.h"
 #include "master/shell.h"
+#include "master/slurm_watch.h"
 #include "master/standing.h"
 #include "timeslice.capnp.h"
 
@@ -23,9 +24,11 @@ struct Actor {
 
 class Operators {
 public:
-  Operators(Shell& shell, Standing& standing, History& history, std::string version)
+  Operators(Shell& shell, Standing& standing, SlurmWatch& slurm, History& history,
+            std::string version)
       : shell_(shell),
         standing_(standing),
+        slurm_(slurm),
         history_(history),
         version_(std::move(version)),
         startedAt_(shell.now()) {}
@@ -35,6 +38,7 @@ public:
 
   Shell& shell() { return shell_; }
   Standing& standing() { return standing_; }
+  SlurmWatch& slurm() { return slurm_; }
   History& history() { return history_; }
   const std::string& version() const { return version_; }
   Duration uptime() const { return shell_.now() - startedAt_; }
@@ -43,6 +47,7 @@ private:
   friend class Seat;
   Shell& shell_;
   Standing& standing_;
+  SlurmWatch& slurm_;
   History& history_;
   std::string version_;
   Instant startedAt_;

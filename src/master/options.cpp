@@ -22,8 +22,8 @@ usage: tsmasterd [--config FILE] [--announce FILE]
   --help            print this
 
 signals: TERM and INT end it, HUP reads the configuration again (groups, defaults, any_group,
-         operators, log_level, heartbeat, suspect_after, dead_after, recovery_grace; the rest needs a
-         restart).
+         operators, log_level, heartbeat, suspect_after, dead_after, recovery_grace, slurm and what
+         begins with it; the rest needs a restart).
 exit codes: 0 fine, 1 failed, 2 wrong usage, 78 wrong configuration.
 
 examples:

@@ -202,6 +202,7 @@ void Shell::obey(Notice& notice) {  // the event log has said it
   if (notice.kind == Notice::Kind::JobBroken) {
     if (auto* job = directory_.find(notice.job)) job->broken = withNames(directory_, notice.detail);
   }
+  if (notice.kind == Notice::Kind::MissedSlice) amiss_();
   if (notice.kind != Notice::Kind::JoinRefused) return;
   joinRefusal_ = std::move(notice);
   if (joinRefusal_->cause != Cause::DeviceOwned) return;
@@ -247,6 +248,7 @@ void Shell::lost(NodeRecord& node) {
   node.state = NodeState::Suspect;
   node.since = now();
   feed(NodeSuspected{node.id});
+  if (!stopped_) amiss_();
 }
 
 void Shell::died(NodeRecord& node) {
@@ -254,6 +256,20 @@ void Shell::died(NodeRecord& node) {
   node.since = now();
   orders_.forget(node);
   feed(NodeDied{node.id});
+  forgetAllOn(node);
+}
+
+// The core has, and what comes back with the node is condemned by what the node reports of it.
+void Shell::forgetAllOn(NodeRecord& node) {
+  while (!node.participants.empty()) directory_.remove(*node.participants.begin()->second);
+  while (!node.members.empty()) directory_.remove(*node.members.begin()->second);
+  while (!node.jobs.empty()) {
+    JobRecord& job = *node.jobs.begin()->second;
+    directory_.unplace(job, node);
+    if (!job.on.empty()) continue;
+    feed(JobEnded{job.id});
+    directory_.remove(job);
+  }
 }
 
 // Jobs and their processes. ----------------------------------------------------------------------

@@ -65,6 +65,12 @@ public:
   const GroupSection& section(const std::string& group) const;
   void configureAgain();  // after SIGHUP: for what comes
 
+  // `tell` is called when others may know more than we do: a node is lost, a participant silent.
+  void whenAmiss(std::function<void()> tell) { amiss_ = std::move(tell); }
+  // Why no step of a Slurm job may begin here, or nothing.
+  void refuseSteps(std::string why) { whyNoSteps_ = std::move(why); }
+  const std::string& whyNoSteps() const { return whyNoSteps_; }
+
   // Nodes that come and go.
   void returned(NodeRecord& node);
   void lost(NodeRecord& node);
@@ -100,6 +106,7 @@ private:
   void orderEnded(const NodeOrder& order, OperationId operation, Outcome outcome, Duration took);
   void answer(const Grant& grant);
   void endProcesses(NodeRecord& node, JobRecord& job);
+  void forgetAllOn(NodeRecord& node);
   void wakeUp();
 
   const MasterConfig& config_;
@@ -114,6 +121,8 @@ private:
   std::vector<Event> soon_;  // heard at the end of this turn of the loop, or before any other
   kj::Promise<void> hearing_ = kj::READY_NOW;
   std::deque<Event> pending_;
+  std::function<void()> amiss_ = [] {};
+  std::string whyNoSteps_;
   bool stepping_ = false;
   bool stopped_ = false;
   kj::PromiseFulfillerPair<void> broken_ = kj::newPromiseAndFulfiller<void>();

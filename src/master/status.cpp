@@ -58,6 +58,12 @@ std::string brokenDetail(Shell& shell, const JobRecord& job) {
          std::to_string(grace) + " ms";
 }
 
+std::string suspendedDetail(const JobRecord& job) {
+  std::string number = std::to_string(job.slurmJob);
+  return "Slurm has suspended job " + number +
+         ": its processes are stopped, and its state cannot move; scontrol resume " + number;
+}
+
 template <class Is>
 void fillLate(Shell& shell, Is is, auto builder) {
   std::vector<const OrderBook::Late*> all;
@@ -88,8 +94,11 @@ void fillOwn(Shell& shell, const JobView& view, wire::JobStatus::Builder out) {
   for (unsigned i = 0; i < waitsFor.size(); ++i)
     if (auto* other = shell.directory().find(view.waitsFor[i])) toWire(other->name, waitsFor[i]);
   bool broken = view.phase == JobPhase::Broken;
-  out.setDetail(broken ? brokenDetail(shell, *shell.directory().find(view.job))
-                       : withNames(shell.directory(), view.detail));
+  const JobRecord& record = *shell.directory().find(view.job);
+  std::string detail =
+      broken ? brokenDetail(shell, record) : withNames(shell.directory(), view.detail);
+  if (record.suspended) detail = suspendedDetail(record) + (detail.empty() ? "" : "; ") + detail;
+  out.setDetail(detail);
   fillClaim(shell, view.claim, out);
   fillMembers(shell, view, out);
   fillLate(

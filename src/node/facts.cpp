@@ -82,6 +82,7 @@ void toWire(const JobSpec& spec, wire::JobSpec::Builder out) {
   out.setPriority(spec.priority);
   out.setKeepBroken(spec.keepBroken);
   out.setBackend(spec.backend);
+  out.setSlurmJob(spec.slurmJob);
 }
 
 void toWire(const Participant& p, wire::Participant::Builder out) {

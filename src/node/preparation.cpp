@@ -87,9 +87,29 @@ Preparation::Question Preparation::questionFor(const std::vector<MemberId>& outg
   return q;
 }
 
+// A driver's call about it would hang, and its device with it.
+std::string Preparation::whyStuck(const Question& question) {
+  auto why = [](pid_t pid) {
+    return "process " + std::to_string(pid) +
+           " is stopped by a signal, and its state cannot move; scontrol resume of its Slurm job, "
+           "or "
+           "kill -CONT " +
+           std::to_string(pid) + ", lets it go on";
+  };
+  for (const auto& [pid, job] : question.charged)
+    if (isStopped(pid)) return "job " + text(job) + ": " + why(pid);
+  for (const auto& snapshot : question.snapshots)
+    if (isStopped(snapshot.pid)) return why(snapshot.pid);
+  return "";
+}
+
 // On a worker: nothing of the daemon's own is touched.
 Preparation::Findings Preparation::look(const Question& question) {
   Findings found;
+  if (found.broken = whyStuck(question); !found.broken.empty()) {
+    found.cause = Cause::Blocked;
+    return found;
+  }
   found.limits.push_back({"MemAvailable", memAvailable(question.root), {}});
   for (const auto& [pid, job] : question.charged) {
     merge(found.limits, cgroupLimits(pid, job, question.root));

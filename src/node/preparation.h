@@ -35,7 +35,7 @@ public:
 private:
   struct Findings {
     std::vector<HostLimit> limits;
-    std::string broken;  // a snapshot that is not intact, or a backend that cannot
+    std::string broken;  // a snapshot that is not intact, a backend or a process that cannot
     Cause cause = Cause::None;
     MemberId strayed{};
   };
@@ -51,6 +51,7 @@ private:
     std::string root;
   };
   static Findings look(const Question& question);
+  static std::string whyStuck(const Question& question);
   Question questionFor(const std::vector<MemberId>& outgoing,
                        const std::vector<MemberId>& incoming);
   bool isWeightless(const std::vector<MemberId>& members);

@@ -90,4 +90,9 @@ std::optional<Process> readProcess(pid_t pid) {
                  .cgroup = deepestCgroup(pid)};
 }
 
+bool isStopped(pid_t pid) {
+  auto stat = statFields(pid);
+  return !stat.empty() && (stat[0] == "T" || stat[0] == "t");
+}
+
 }  // namespace ts::node

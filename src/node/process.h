@@ -29,4 +29,7 @@ struct Process {
 // std::system_error when no descriptor is left to look with.
 std::optional<Process> readProcess(pid_t pid);
 
+// By a signal, as Slurm suspends a job, or by a debugger: it answers no driver.
+bool isStopped(pid_t pid);
+
 }  // namespace ts::node

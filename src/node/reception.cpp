@@ -122,6 +122,7 @@ void Reception::join(Connection& from, std::uint64_t request, const tsl_join& wh
     if (!wish.why.empty()) wish.status = TSL_UNSUPPORTED;
   }
   if (wish.status != TSL_OK) return from.reply(request, wish.status, wish.why);
+  wish.spec.slurmJob = parts_.steps.slurmJobFor(wish.spec);
   auto patience = std::clamp<std::int64_t>(what.deadline_ms, 0, kLongestPatienceMs);
   parts_.participants.join(from, request,
                            {.spec = std::move(wish.spec),
@@ -179,7 +180,8 @@ void Reception::beginStep(Connection& from, std::uint64_t request, const tsl_ste
                         .uid = peer.uid,
                         .gang = what.gang,
                         .priority = what.priority,
-                        .backend = std::string(textOf(what.backend))},
+                        .backend = std::string(textOf(what.backend)),
+                        .slurmJob = what.slurm_job},
                        takeClaim(from));
   if (wish.status != TSL_OK) return from.reply(request, wish.status, wish.why);
   Step step{.daemon = peer,

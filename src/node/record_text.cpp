@@ -127,14 +127,10 @@ private:
 }  // namespace
 
 std::string encode(const JobSpec& s) {
-  return Writer()
-      .put(s.key)
-      .put(s.uid)
-      .put(s.gang)
-      .put(s.priority)
-      .put(s.keepBroken)
-      .put(s.backend)
-      .out();
+  Writer out;
+  out.put(s.key).put(s.uid).put(s.gang).put(s.priority).put(s.keepBroken).put(s.backend);
+  if (s.slurmJob != 0) out.put(s.slurmJob);  // earlier builds do not know it
+  return out.out();
 }
 
 JobSpec decodeSpec(const std::string& text) {
@@ -146,6 +142,7 @@ JobSpec decodeSpec(const std::string& text) {
   s.priority = in.signedNumber();
   s.keepBroken = in.number() != 0;
   s.backend = in.text();
+  if (in.more()) s.slurmJob = in.as<std::uint32_t>();
   in.end();
   return s;
 }
@@ -206,6 +203,34 @@ Step decodeStep(const std::string& text) {
   s.devices = in.devices();
   in.end();
   return s;
+}
+
+std::string encode(const StepAccount& a) {
+  return Writer()
+      .put(a.slurmJob)
+      .put(a.slurmStep)
+      .put(a.epoch)
+      .put(a.turns)
+      .put(a.waitedUs)
+      .put(a.bytes)
+      .put(a.heldUs)
+      .put(a.sinceUs)
+      .out();
+}
+
+StepAccount decodeAccount(const std::string& text) {
+  Fields in(text);
+  StepAccount a;
+  a.slurmJob = in.as<std::uint32_t>();
+  a.slurmStep = in.as<std::uint32_t>();
+  a.epoch = in.epoch();
+  a.turns = in.number();
+  a.waitedUs = in.number();
+  a.bytes = in.number();
+  a.heldUs = in.number();
+  a.sinceUs = in.number();
+  in.end();
+  return a;
 }
 
 std::string encode(const Wait& w) {

@@ -16,6 +16,8 @@ std::string encode(const Participant& participant);
 Participant decodeParticipant(const std::string& text);
 std::string encode(const Step& step);
 Step decodeStep(const std::string& text);
+std::string encode(const StepAccount& account);
+StepAccount decodeAccount(const std::string& text);
 std::string encode(const Wait& wait);  // its place: the phase is told once
 Wait decodeWait(const std::string& text);
 std::string encode(const Member& member);

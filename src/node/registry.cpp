@@ -39,6 +39,9 @@ std::string byHandRecord(const Identity& process) {
 std::string stepRecord(const Identity& daemon) {
   return "step/" + std::to_string(daemon.pid) + "/" + std::to_string(daemon.startTime);
 }
+std::string accountRecord(const JobName& step) {
+  return "account/" + text(step);
+}
 std::string epochRecord(std::uint32_t device) {
   return "epoch/" + std::to_string(device);
 }
@@ -109,7 +112,12 @@ void Registry::load() {
   });
   records_.each("step/", [&](Text, Text v) {
     auto step = decodeStep(v);
+    index(step);
     steps_[step.daemon.identity] = std::move(step);
+  });
+  records_.each("account/", [&](Text rest, Text v) {
+    auto& account = accounts_[jobIn(rest)] = decodeAccount(v);
+    accountsByJob_[account.slurmJob].insert(jobIn(rest));
   });
   records_.each("by-hand/", [&](Text, Text v) { savedByHand_.insert(decodeByHand(v)); });
 }
@@ -202,10 +210,67 @@ void Registry::reseat(Participant& p, const Process& process) {
 void Registry::add(const Step& step) {
   records_.put(stepRecord(step.daemon.identity), encode(step));
   steps_[step.daemon.identity] = step;
+  index(step);
+}
+
+void Registry::index(const Step& step) {
+  stepsByName_[step.key].insert(step.daemon.identity);
+  stepsByJob_[step.slurmJob].insert(step.daemon.identity);
 }
 
 void Registry::eraseStep(const Identity& daemon) {
-  if (steps_.erase(daemon) > 0) records_.erase(stepRecord(daemon));
+  auto it = steps_.find(daemon);
+  if (it == steps_.end()) return;
+  auto drop = [&](auto& index, const auto& key) {
+    index[key].erase(daemon);
+    if (index[key].empty()) index.erase(key);
+  };
+  drop(stepsByName_, it->second.key);
+  drop(stepsByJob_, it->second.slurmJob);
+  steps_.erase(it);
+  records_.erase(stepRecord(daemon));
+}
+
+const Step* Registry::stepOf(const JobName& key) const {
+  auto it = stepsByName_.find(key);
+  return it == stepsByName_.end() ? nullptr : &steps_.at(*it->second.begin());
+}
+
+std::vector<Step> Registry::stepsOf(std::uint32_t slurmJob) const {
+  std::vector<Step> out;
+  auto it = stepsByJob_.find(slurmJob);
+  if (it == stepsByJob_.end()) return out;
+  for (const auto& daemon : it->second) out.push_back(steps_.at(daemon));
+  return out;
+}
+
+StepAccount* Registry::account(const JobName& key) {
+  auto it = accounts_.find(key);
+  return it == accounts_.end() ? nullptr : &it->second;
+}
+
+std::vector<const StepAccount*> Registry::accountsOf(std::uint32_t slurmJob) const {
+  std::vector<const StepAccount*> out;
+  auto it = accountsByJob_.find(slurmJob);
+  if (it == accountsByJob_.end()) return out;
+  for (const auto& key : it->second) out.push_back(&accounts_.at(key));
+  return out;
+}
+
+void Registry::record(const JobName& key, const StepAccount& account) {
+  records_.put(accountRecord(key), encode(account));
+  accountsByJob_[account.slurmJob].insert(key);
+  accounts_[key] = account;
+}
+
+void Registry::eraseAccounts(std::uint32_t slurmJob) {
+  auto it = accountsByJob_.find(slurmJob);
+  if (it == accountsByJob_.end()) return;
+  for (const auto& key : it->second) {
+    records_.erase(accountRecord(key));
+    accounts_.erase(key);
+  }
+  accountsByJob_.erase(it);
 }
 
 Member* Registry::member(MemberId id) {

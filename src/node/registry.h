@@ -20,7 +20,8 @@ struct JobSpec {
   std::uint32_t gang = 0;
   std::int32_t priority = 0;
   bool keepBroken = false;
-  std::string backend;  // resolved: never empty
+  std::string backend;         // resolved: never empty
+  std::uint32_t slurmJob = 0;  // whose step it is; 0: none of Slurm's
 };
 
 // An acquire that has not been answered.
@@ -80,6 +81,19 @@ struct Step {
   std::vector<std::uint32_t> devices;
 };
 
+// What turns a step has had, for the job's last line.
+struct StepAccount {
+  std::uint32_t slurmJob = 0;
+  std::uint32_t slurmStep = 0;
+  Epoch epoch;  // of its last turn
+  std::uint64_t turns = 0;
+  std::uint64_t waitedUs = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t heldUs = 0;
+  std::uint64_t sinceUs =
+      0;  // when the turn began that it has, by the machine's clock; 0: it has none
+};
+
 struct Job {
   JobSpec spec;
   std::set<ParticipantId> participants;
@@ -121,6 +135,14 @@ public:
   const std::map<Identity, Step>& steps() const { return steps_; }
   void add(const Step& step);
   void eraseStep(const Identity& daemon);
+  // By name, and by the number of the Slurm job: a heterogeneous job has several of one name.
+  const Step* stepOf(const JobName& key) const;
+  std::vector<Step> stepsOf(std::uint32_t slurmJob) const;
+  // Of a Slurm job's steps, ended ones too, for as long as one of them runs here.
+  StepAccount* account(const JobName& key);
+  std::vector<const StepAccount*> accountsOf(std::uint32_t slurmJob) const;
+  void record(const JobName& key, const StepAccount& account);
+  void eraseAccounts(std::uint32_t slurmJob);
 
   // To be called after each change of one, in the order in which a later life must find them.
   void record(const Participant& participant);
@@ -171,7 +193,13 @@ private:
   Bytes saved_ = 0;
   std::map<Identity, ParticipantId> byParticipant_;
   std::map<Identity, MemberId> byMember_;
+  void index(const Step& step);
+
   std::map<Identity, Step> steps_;  // by its slurmstepd
+  std::map<JobName, std::set<Identity>> stepsByName_;
+  std::map<std::uint32_t, std::set<Identity>> stepsByJob_;
+  std::map<JobName, StepAccount> accounts_;
+  std::map<std::uint32_t, std::set<JobName>> accountsByJob_;
   std::map<std::uint32_t, JobName> granted_;
   std::map<std::uint32_t, Epoch> highest_;
   std::map<Identity, DeviceBytes> savedByHand_;

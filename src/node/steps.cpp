@@ -126,7 +126,7 @@ void Steps::decided(ConnectionId connection, std::uint64_t request, const StepRe
   }
   if (!parts_.watch.add(what.step.daemon.identity)) return;  // its slurmstepd has ended
   parts_.registry.add(what.step);
-  accounts_[key] = {.slurmJob = what.step.slurmJob, .slurmStep = what.step.slurmStep};
+  parts_.registry.record(key, {.slurmJob = what.step.slurmJob, .slurmStep = what.step.slurmStep});
   parts_.log.info(Line("step")
                       .add("job", text(key))
                       .add("slurm_job", std::uint64_t(what.step.slurmJob))
@@ -153,12 +153,9 @@ std::string Steps::devicesLine(const Step& step) const {
 // -------------------------------------------------------------------------------------
 
 void Steps::end(Connection& from, std::uint64_t request, std::uint32_t job, std::uint32_t step) {
-  std::vector<Step> ended;
-  for (const auto& [identity, s] : parts_.registry.steps()) {
-    bool meant = step == TSL_ALL_STEPS || s.slurmStep == step;
-    if (s.slurmJob == job && meant) ended.push_back(s);
+  for (const auto& s : parts_.registry.stepsOf(job)) {
+    if (step == TSL_ALL_STEPS || s.slurmStep == step) over(s, "its step has ended");
   }
-  for (const auto& s : ended) over(s, "its step has ended");
   from.reply(request, TSL_OK, "");
 }
 
@@ -182,14 +179,12 @@ void Steps::adopt() {
 // Slurm has ended what it knew of. What it did not must not hold a turn.
 void Steps::over(const Step& step, const char* why) {
   parts_.registry.eraseStep(step.daemon.identity);
-  bool another = std::ranges::any_of(
-      parts_.registry.steps(), [&](const auto& entry) { return entry.second.key == step.key; });
-  if (another) return;
+  if (parts_.registry.stepOf(step.key) != nullptr) return;
   sliceEnded(step.key);
   parts_.log.info(Line("step-ended")
                       .add("job", text(step.key))
                       .add("turns", accountOf(step.slurmJob, step.slurmStep)));
-  forget(step.slurmJob);
+  if (parts_.registry.stepsOf(step.slurmJob).empty()) parts_.registry.eraseAccounts(step.slurmJob);
   auto ended = endProcesses(step.key);
   if (ended == 0) return;
   parts_.log.warning(Line("step-survivors")
@@ -220,53 +215,64 @@ unsigned Steps::endProcesses(const JobName& name) {
 // --- what it had
 // ----------------------------------------------------------------------------------
 
+std::uint32_t Steps::slurmJobFor(const JobSpec& spec) const {
+  const auto* step = parts_.registry.stepOf(spec.key);
+  return step != nullptr && step->uid == spec.uid ? step->slurmJob : 0;
+}
+
 void Steps::granted(const GrantOrder& order) {
-  auto it = accounts_.find(order.job);
-  if (it == accounts_.end() || it->second.epoch == order.epoch) return;
-  sliceEnded(order.job);
-  auto& a = it->second;
+  const auto* known = parts_.registry.account(order.job);
+  if (known == nullptr || known->epoch == order.epoch) return;
+  auto a = *known;
+  close(a);
   a.epoch = order.epoch;
   ++a.turns;
   a.waitedUs += order.waitedUs;
   a.bytes += order.bytes;
-  a.since = parts_.timer.now();
+  a.sinceUs = nowUs();
+  parts_.registry.record(order.job, a);
 }
 
 void Steps::sliceEnded(const JobName& job) {
-  auto it = accounts_.find(job);
-  if (it == accounts_.end() || !it->second.since) return;
-  it->second.held += parts_.timer.now() - *it->second.since;
-  it->second.since.reset();
+  const auto* known = parts_.registry.account(job);
+  if (known == nullptr || known->sinceUs == 0) return;
+  auto a = *known;
+  close(a);
+  parts_.registry.record(job, a);
+}
+
+void Steps::close(StepAccount& account) const {
+  if (account.sinceUs != 0) account.heldUs += nowUs() - account.sinceUs;
+  account.sinceUs = 0;
+}
+
+// The same for a later life of the daemon.
+std::uint64_t Steps::nowUs() const {
+  return std::uint64_t((parts_.timer.now() - kj::origin<kj::TimePoint>()) / kj::MICROSECONDS);
 }
 
 // A batch script ends after all steps that it starts.
 std::string Steps::accountOf(std::uint32_t job, std::uint32_t step) const {
   bool isScript = step > kLastWithTasks;
-  Account sum;
-  for (const auto& [name, a] : accounts_) {
-    if (a.slurmJob != job || (a.slurmStep != step && !isScript)) continue;
+  StepAccount sum;
+  for (const auto* one : parts_.registry.accountsOf(job)) {
+    if (one->slurmStep != step && !isScript) continue;
+    auto a = *one;
+    close(a);
     sum.turns += a.turns;
     sum.waitedUs += a.waitedUs;
     sum.bytes += a.bytes;
-    sum.held += a.held;
-    if (a.since) sum.held += parts_.timer.now() - *a.since;
+    sum.heldUs += a.heldUs;
   }
   if (sum.turns == 0) return "";
   return std::to_string(sum.turns) + (sum.turns == 1 ? " turn" : " turns") + ", waited " +
-         seconds(sum.waitedUs) + ", held " + seconds(std::uint64_t(sum.held / kj::MICROSECONDS)) +
-         ", moved " + mebibytes(sum.bytes);
+         seconds(sum.waitedUs) + ", held " + seconds(sum.heldUs) + ", moved " +
+         mebibytes(sum.bytes);
 }
 
 void Steps::account(Connection& from, std::uint64_t request, std::uint32_t job,
                     std::uint32_t step) {
   from.reply(request, TSL_OK, accountOf(job, step));
-}
-
-void Steps::forget(std::uint32_t job) {
-  bool runs = std::ranges::any_of(parts_.registry.steps(),
-                                  [&](const auto& entry) { return entry.second.slurmJob == job; });
-  if (!runs)
-    std::erase_if(accounts_, [&](const auto& entry) { return entry.second.slurmJob == job; });
 }
 
 // --- the gate

@@ -6,7 +6,6 @@
 #include <kj/timer.h>
 
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -53,21 +52,14 @@ public:
   void adopt();
   void linkSettled();
 
+  // Whose step a job is; 0: of nobody's, or of another user's.
+  std::uint32_t slurmJobFor(const JobSpec& spec) const;
+
   // Turns, as they are counted for the job's last line.
   void granted(const GrantOrder& order);
   void sliceEnded(const JobName& job);
 
 private:
-  struct Account {
-    std::uint32_t slurmJob = 0;
-    std::uint32_t slurmStep = 0;
-    Epoch epoch;
-    std::uint64_t turns = 0;
-    std::uint64_t waitedUs = 0;
-    std::uint64_t bytes = 0;
-    kj::Duration held = 0 * kj::SECONDS;
-    std::optional<kj::TimePoint> since;
-  };
   struct Answer {
     Outcome outcome;
     std::string environment;
@@ -84,11 +76,11 @@ private:
                const Answer& answer);
   void over(const Step& step, const char* why);
   std::string accountOf(std::uint32_t job, std::uint32_t step) const;
-  void forget(std::uint32_t job);
+  void close(StepAccount& account) const;
+  std::uint64_t nowUs() const;
   unsigned endProcesses(const JobName& job);
 
   Parts parts_;
-  std::map<JobName, Account> accounts_;  // of all steps of a job that has one here
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;  // for a master
   kj::TaskSet tasks_;
 };

@@ -87,6 +87,8 @@ struct JobSpec {
   priority @3 :Int32;
   keepBroken @4 :Bool;
   backend @5 :Text;
+  slurmJob @6 :UInt32;
+  # Whose step it is; 0: none of Slurm's.
 }
 
 struct Participant {
@@ -304,6 +306,9 @@ interface OperatorSession {
   # Past events from `since` (unix µs) on, then new ones. Dropping `handle` ends it.
   declareDead @7 (node :Text) -> (outcome :Outcome);
   # A person's verdict on a node that cannot be reached: its slices are void when it returns.
+  slurmEnded @8 (slurmJob :UInt32) -> (outcome :Outcome, left :UInt32, graceUs :UInt64);
+  # Slurm's, by EpilogSlurmctld: the job ends. `left`: jobs of ours that are still here of it; what is
+  # left after `graceUs` is killed.
 
   interface Handle {}
 }

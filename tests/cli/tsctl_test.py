@@ -66,7 +66,7 @@ class Tsctl(unittest.TestCase):
     def test_a_missing_master_is_69_and_says_where_and_how(self):
         address = f"127.0.0.1:{self.free_port()}"
         for command in (["status"], ["jobs"], ["nodes"], ["events"], ["why", "x"], ["pause", "g"],
-                        ["resume", "g"], ["evict", "x"], ["clear-fault", "x"], ["drain", "n"], ["declare-dead", "n"]):
+                        ["resume", "g"], ["evict", "x"], ["clear-fault", "x"], ["drain", "n"], ["declare-dead", "n"], ["slurm-ended", "17"]):
             done = self.check_fails(69, f"tsmasterd cannot be reached at {address} (--master): "
                                         "Connection refused; start it", "--master", address, *command)
             self.assertEqual(done.stdout, "")

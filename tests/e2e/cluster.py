@@ -90,8 +90,8 @@ class Cluster:
     """with Cluster(nodes=2) as c: … Everything that it started is gone afterwards."""
 
     def __init__(self, nodes=1, cards=("--bytes", "64MiB"), master=None, node=None, groups=None, wrap=(),
-                 master_user=None):
-        base = "/dev/shm" if os.path.isdir("/dev/shm") else None
+                 master_user=None, base=None):
+        base = base or ("/dev/shm" if os.path.isdir("/dev/shm") else None)
         self._ends = contextlib.ExitStack()  # in reverse, and each whatever became of the one before
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="timeslice-e2e-", dir=base))
         self._ends.callback(shutil.rmtree, self.dir, ignore_errors=True)

@@ -21,6 +21,12 @@ struct MasterHouse {
   std::unique_ptr<Auth> auth = newNoAuth();
   kj::AutoCloseFd nowhere{::open("/dev/null", O_WRONLY | O_CLOEXEC)};
   Log log{Level::Error, nowhere};
+  SlurmWatch::Ask askSlurm = [this] {
+    ++slurmAsked;
+    return kj::Promise<SlurmWord>(slurm);
+  };
+  SlurmWord slurm;  // what it says
+  unsigned slurmAsked = 0;
   std::optional<Master> master;
   std::string address;
 
@@ -30,7 +36,7 @@ struct MasterHouse {
   }
 
   void start() {
-    master.emplace(MasterNeeds{loop.port, config, store, workers, *auth, log, "test"});
+    master.emplace(MasterNeeds{loop.port, config, store, workers, *auth, log, "test", askSlurm});
     address = master->listeners.tcp("127.0.0.1:0", loop.scope);
   }
   // Nodes lose their connection, and find the next one at another address.

@@ -196,6 +196,7 @@ void ScriptedNode::report(wire::NodeReport::Builder out) {
 void ScriptedNode::reportJob(const JobName& name, const Job& job, wire::JobReport::Builder out) {
   toWire(name, out.initSpec().initKey());
   out.getSpec().setUid(job.uid);
+  out.getSpec().setSlurmJob(slurmJobs[name.name]);
   out.setGranted(job.granted);
   toWire(job.epoch, out.initEpoch());
   if (job.granted) out.initGrantedDevices(1).set(0, 0);
@@ -239,6 +240,7 @@ Outcome ScriptedNode::join(const std::string& group, const std::string& job,
   auto request = session().joinRequest();
   toWire(name, request.initSpec().initKey());
   request.getSpec().setUid(uid);
+  request.getSpec().setSlurmJob(slurmJobs[name.name]);
   auto p = request.initParticipant();
   p.setId(participant);
   p.setProcess(participant);

@@ -67,8 +67,9 @@ public:
   void answerHeld();
   // All nodes of a job, as the master said; by the job's name, in the order of the alphabet.
   std::map<std::string, std::vector<std::string>> spans;
-  bool silent = false;         // answers no heartbeat
-  std::uint64_t instance = 0;  // the life of its daemon
+  std::map<std::string, std::uint32_t> slurmJobs;  // whose steps its jobs are, by their names
+  bool silent = false;                             // answers no heartbeat
+  std::uint64_t instance = 0;                      // the life of its daemon
 
   // For what the methods above do not cover.
   wire::NodeSession::Client& session();

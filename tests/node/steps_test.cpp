@@ -95,6 +95,32 @@ TEST_CASE("FF-F1: only what root started speaks for a step", "[node]") {
   CHECK(w.node->registry().steps().empty());
 }
 
+TEST_CASE("the account of a step outlives the daemon, with the turn that it has", "[node]") {
+  World w;
+  REQUIRE(w.begin().status == TSL_OK);
+  auto task = w.passedGate(1);
+  auto account = [&] {
+    w.node.restart();
+    auto asks = w.node.program();
+    return std::string(asks->call(stepMessage(TSL_ACCOUNT)).detail);
+  };
+  CHECK_THAT(account(), Contains("1 turn, waited 0.0 s"));
+  CHECK(w.node.program()->call(stepMessage(TSL_STEP_END)).status == TSL_OK);
+  CHECK(account().empty());
+}
+
+TEST_CASE("the master is told whose step a job is, also after a restart", "[node]") {
+  World w;
+  REQUIRE(w.begin().status == TSL_OK);
+  auto task = w.passedGate(1);
+  CHECK(w.node->registry().jobs().at({"rl", "17.0"}).spec.slurmJob == 17);
+  w.node.restart();
+  CHECK(w.node->registry().jobs().at({"rl", "17.0"}).spec.slurmJob == 17);
+  auto other = w.node.program();
+  REQUIRE(other->call(joinMessage("rl", "job-of-nobody")).status == TSL_OK);
+  CHECK(w.node->registry().jobs().at({"rl", "job-of-nobody"}).spec.slurmJob == 0);
+}
+
 TEST_CASE("a step that the master refuses is not known afterwards", "[node]") {
   World w;
   w.master.joinAnswer = node::refusal(Cause::Forbidden, "uid 1000 may not use group \"rl\"");

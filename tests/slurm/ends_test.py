@@ -3,48 +3,16 @@ import os
 import pathlib
 import signal
 import sys
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import report  # noqa: E402
-from cluster import MIB, NOBODY  # noqa: E402
-from slurm import slurm_cluster, until  # noqa: E402
-
-RL = "--timeslice-group=rl"
-BIG = 48 * MIB
+from cluster import NOBODY  # noqa: E402
+from slurm import until  # noqa: E402
+from turns import BIG, RL, Turns  # noqa: E402
 
 
-class Ends(unittest.TestCase):
+class Ends(Turns):
     """Two jobs whose state does not fit beside each other; whatever becomes of the one, the other has its turn."""
-
-    def setUp(self):
-        self.cluster, self.slurm = self.enterContext(slurm_cluster(nodes=2))
-
-    def jobs(self):
-        return {job["name"]: job for job in self.cluster.status()["jobs"]}
-
-    def wait_phase(self, name, *phases):
-        until(lambda: self.jobs().get(name, {}).get("phase") in phases, lambda: f"{name} is {phases}: {self.jobs()}")
-
-    def holder(self, *words):
-        """In its first turn, on node n1, with state on the device."""
-        job = self.slurm.puppet(RL, "-wn1", *words)
-        job.ask("join")
-        job.ask("acquire 0")
-        job.take_memory(BIG, 1)
-        return job
-
-    def assert_free(self, *names):
-        """The next job has its turn and the whole device."""
-        until(lambda: not set(names) & set(self.jobs()), lambda: f"{names} are gone: {self.jobs()}")
-        after = self.slurm.puppet(RL, "-wn1")
-        after.ask("join")
-        after.ask("acquire 0")
-        after.take_memory(BIG, 3)
-        self.assertEqual(after.ask("check 3"), "same")
-        after.end()
-        until(lambda: not self.jobs(), lambda: f"nothing is left: {self.jobs()}")
-        self.assertEqual(self.slurm.drained(), [])
 
     def test_FF_G9_scancel_frees_a_holder_with_state_on_the_device(self):
         self.holder()
@@ -71,6 +39,93 @@ class Ends(unittest.TestCase):
         until(lambda: "1.0" not in self.jobs(), lambda: f"it is gone: {self.jobs()}")
         other.end()
         self.assert_free("2.0")
+
+    def test_FF_G9_scancel_frees_a_holder_that_has_touched_no_device(self):
+        job = self.slurm.puppet(RL, "-wn1")
+        job.ask("join")
+        job.ask("acquire 0")
+        self.slurm.run("scancel", "1")
+        self.assert_free("1.0")
+
+    def test_FF_G9_scancel_frees_a_job_that_is_parked(self):
+        self.holder().ask("yield")
+        self.wait_phase("1.0", "parked")
+        self.slurm.run("scancel", "1")
+        self.assert_free("1.0")
+
+    def cancel_in_mid(self, call):
+        """Of a switch away from job 1.0, or back to it: the driver hangs in this call about its process, and ends with it."""
+        first = self.holder()
+        node = self.cluster.nodes[0]
+        away = call in ("lock", "checkpoint")
+        other = self.slurm.puppet(RL, "-wn1")
+        self.wait_phase("2.0", "waiting")
+        if not away:
+            first.ask("yield")
+            other.ask("join")
+            other.ask("acquire 0")
+            other.take_memory(BIG, 2)
+            self.cluster.queue(first)
+        node.set_card(**{f"hang__{call}": "yes"})
+        self.addCleanup(lambda: node.set_card(**{f"hang__{call}": ""}))
+        (first if away else other).ask("yield")
+        until(lambda: node.trace(call, when="begin"), f"it is in {call}")
+        self.slurm.run("scancel", "1")
+        until(lambda: not self.slurm.run("squeue", "-h", "-j", "1").stdout, "Slurm has ended it")
+        node.set_card(**{f"hang__{call}": ""})
+        until(lambda: "1.0" not in self.jobs(), lambda: f"it is gone: {self.jobs()}")
+        if away:
+            other.ask("join")
+        other.end()
+        self.assert_free("2.0")
+
+    def test_FF_G9_scancel_frees_a_job_that_is_being_stopped(self):
+        self.cancel_in_mid("lock")
+
+    def test_FF_G9_scancel_frees_a_job_that_is_being_saved(self):
+        self.cancel_in_mid("checkpoint")
+
+    def test_FF_G9_scancel_frees_a_job_that_is_being_restored(self):
+        self.cancel_in_mid("restore")
+
+    def test_FF_G9_scancel_frees_a_job_that_is_being_let_go(self):
+        self.cancel_in_mid("unlock")
+
+    def test_a_step_that_is_cancelled_alone_is_gone_while_its_job_goes_on(self):
+        feed = f"(echo join; echo acquire 0; sleep 1000) | {os.environ['E2E_PUPPET']}"
+        job = self.slurm.sbatch(f"srun -n1 bash -c '{feed}'; echo $?; sleep 1000", RL, "-wn1")
+        self.wait_phase(f"{job}.0", "holding")
+        self.slurm.run("scancel", f"{job}.0")
+        self.assert_free(f"{job}.0")
+        self.assertEqual(self.slurm.job(job)["JobState"], "RUNNING")
+        self.slurm.run("scancel", job)
+        self.assertEqual(self.slurm.wait(job)["JobState"], "CANCELLED")
+
+    def test_tasks_that_ignore_SIGTERM_are_killed_by_slurm_and_leave_nothing(self):
+        deaf = f"trap '' TERM; (echo join; echo acquire 0; exec sleep 1000) | {os.environ['E2E_PUPPET']}"
+        srun = self.slurm.start_command("srun", "-n1", RL, "-wn1", "bash", "-c", deaf, user=NOBODY)
+        self.wait_phase("1.0", "holding")
+        self.slurm.run("scancel", "1")
+        srun.communicate(timeout=60)
+        self.assert_free("1.0")
+
+    def test_FF_G15_a_job_whose_node_an_administrator_sets_down_is_gone_and_the_node_returns(self):
+        self.holder()
+        self.assertEqual(self.slurm.run("scontrol", "update", "NodeName=n1", "State=DOWN", "Reason=test").returncode, 0)
+        until(lambda: "1.0" not in self.jobs(), lambda: f"it is gone: {self.jobs()}")
+        self.assertEqual(self.slurm.job(1)["JobState"], "NODE_FAIL")
+        self.slurm.run("scontrol", "update", "NodeName=n1", "State=RESUME")
+        until(self.slurm.is_ready, "the node is back")
+        self.assert_free("1.0")
+
+    def test_a_node_that_slurm_has_lost_is_free_again_when_it_returns(self):
+        """Its slurmd is away for longer than SlurmdTimeout: Slurm fails the job, and cannot end it there."""
+        self.holder()
+        self.slurm.kill_daemon("n1")
+        until(lambda: self.slurm.job(1)["JobState"] == "NODE_FAIL", lambda: f"it has failed: {self.slurm.job(1)}", 120)
+        self.slurm.start_slurmd("n1")
+        until(self.slurm.is_ready, "the node is back")
+        self.assert_free("1.0")
 
     def test_a_job_that_reaches_its_time_limit_is_gone_like_one_that_is_cancelled(self):
         self.holder("--job-name=limited")

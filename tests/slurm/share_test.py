@@ -30,8 +30,9 @@ def digests(text):
 class Share(unittest.TestCase):
     def test_two_sbatch_jobs_of_4_ranks_on_2_nodes_share_cards_that_hold_one_of_them(self):
         size = ("--cards", "2", "--bytes", str(CARD))
-        with slurm_cluster(nodes=2, cards=size) as (c, s):
-            shape = ("-N2", "-n4", "--ntasks-per-node=2", "--gres=tslot:1")
+        with slurm_cluster(nodes=4, cards=size) as (c, s):
+            # Slurm would give the second job the other two nodes.
+            shape = ("-wn[2-3]", "-N2", "-n4", "--ntasks-per-node=2", "--gres=tslot:1")
             alone = {}
             for name in "ab":
                 job = s.sbatch(training(name, free_ports(1)[0]), *shape)
@@ -44,7 +45,8 @@ class Share(unittest.TestCase):
                 self.assertEqual(s.wait(job, PATIENCE)["JobState"], "COMPLETED", s.errors(job))
                 self.assertEqual(digests(s.output(job)), alone[name], s.errors(job))
                 self.assertIn("moved", s.errors(job))
-            self.assertTrue(all(node.trace("checkpoint") for node in c.nodes), "state moved on both nodes")
+            moved = [node.name for node in c.nodes if node.trace("checkpoint")]
+            self.assertEqual(moved, ["n2", "n3"], "state moved on both nodes, and on no other")
             self.assertEqual(s.drained(), [])
             self.assertEqual(c.status()["jobs"], [])
 

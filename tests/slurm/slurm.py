@@ -63,11 +63,15 @@ def is_running(pid):
 class Slurm:
     """with Slurm(cluster) as s: … Everything that it started is gone afterwards."""
 
-    def __init__(self, cluster, words="", extra="", loading="optional", slots=2, kill_wait=2):
+    def __init__(self, cluster, words="", extra="", loading="optional", slots=2, kill_wait=2, epilog="", files=None):
+        """`epilog`: what EpilogSlurmctld runs, with tsctl of this cluster at hand. `files` beside slurm.conf, by name;
+        {dir} is the folder of all."""
         self.cluster = cluster
         self.dir = cluster.dir / "slurm"
         self.words = words
         self.extra = extra
+        self.epilog = epilog
+        self.files = {"cgroup.conf": "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n", **(files or {})}
         self.loading = loading
         self.slots = slots
         self.kill_wait = kill_wait
@@ -127,12 +131,18 @@ class Slurm:
         prolog.write_text(f"#!/bin/sh\necho export SIMGPU_CARDS={self.cluster.dir}/$SLURMD_NODENAME/cards\n"
                           f"echo export LD_LIBRARY_PATH={Programs.simgpu}\n")
         prolog.chmod(0o755)
+        if self.epilog:  # slurmctld looks for it when it starts
+            script = self.dir / "etc" / "epilog"
+            script.write_text(f"#!/bin/sh\nexport PATH={pathlib.Path(Programs.ctl).parent}:$PATH "
+                              f"TIMESLICE_MASTER={self.cluster.address}\nexec {self.epilog}\n")
+            script.chmod(0o755)
+            self.extra += f"\nEpilogSlurmctld={script}"
         for name in (None, *self.names):
             path = self.conf(name)
             path.parent.mkdir(exist_ok=True)
             path.write_text(self._text(path.parent))
-            for other, text in (("gres.conf", self._gres()), ("cgroup.conf", "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n")):
-                (path.parent / other).write_text(text)
+            for other, text in {"gres.conf": self._gres(), **self.files}.items():
+                (path.parent / other).write_text(text.replace("{dir}", str(self.dir)))
         for name in self.names:
             (self.dir / "spool" / name).mkdir()
         self.set_words(self.words)
@@ -197,11 +207,14 @@ PartitionName=gpu Nodes={names} MaxTime=INFINITE State=UP
                           f"--socket={self.dir}/munge/socket", f"--pid-file={self.dir}/pid/munged",
                           f"--log-file={self.dir}/log/munged", f"--seed-file={self.dir}/munge/seed")
         until((self.dir / "munge/socket").exists, "munged has its socket")
-        for name in self.names:
-            self.start_slurmd(name)
-        self.start_slurmctld("-c")
+        self.start_daemons()
         self._ends.callback(self._cancel_all)
         until(self.is_ready, lambda: "all nodes are ready:\n" + self.run("scontrol", "-o", "show", "node").stdout)
+
+    def start_daemons(self):
+        for name in self.names:  # first: stopped the other way round slurmctld does not wait for them
+            self.start_slurmd(name)
+        self.start_slurmctld("-c")
 
     def start_daemon(self, name, *command, conf=None):
         env = {**clean_environment(), "SLURM_CONF": str(conf or self.conf()), MARK: str(self.dir)}
@@ -362,7 +375,12 @@ def clean_environment():
 
 
 @contextlib.contextmanager
-def slurm_cluster(nodes=4, cards=("--bytes", "64MiB", "--cards", "2"), master=None, node=None, groups=None, **slurm):
-    with Cluster(nodes=nodes, cards=cards, master=master, node=node, groups=groups) as cluster:
+def slurm_cluster(nodes=4, cards=("--bytes", "64MiB", "--cards", "2"), master=None, node=None, groups=None, hears=False, base=None,
+                  **slurm):
+    """`hears`: tsmasterd is told where Slurm is, and asks it often."""
+    cluster = Cluster(nodes=nodes, cards=cards, master=master, node=node, groups=groups, base=base)
+    if hears:
+        cluster.master_config |= {"slurm": True, "slurm_conf": f"{cluster.dir}/slurm/etc/slurm.conf", "slurm_period": "300 ms"}
+    with cluster:
         with Slurm(cluster, **slurm) as s:
             yield cluster, s

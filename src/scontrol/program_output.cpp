@@ -1,4 +1,4 @@
-#include "cli/program_output.h"
+#include "scontrol/program_output.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,12 +11,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-
-#include "cli/words.h"
+#include <string_view>
 
 extern char** environ;
 
-namespace ts::cli {
+namespace ts {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -46,25 +45,49 @@ std::vector<char*> pointersTo(std::vector<std::string>& texts) {
   return pointers;
 }
 
-std::vector<std::string> inEnglish() {
-  std::vector<std::string> variables{"LC_ALL=C"};
+// Ours, but for those that are given: of two with one name a program finds either.
+std::vector<std::string> environmentWith(std::vector<std::string> variables) {
+  variables.emplace_back("LC_ALL=C");
+  auto given = variables;
   for (char** each = environ; *each != nullptr; ++each) {
-    if (std::strncmp(*each, "LC_ALL=", 7) != 0) variables.emplace_back(*each);
+    std::string_view name(*each, std::strcspn(*each, "=") + 1);
+    if (std::ranges::none_of(given, [&](const auto& g) { return g.starts_with(name); }))
+      variables.emplace_back(*each);
   }
   return variables;
 }
 
+std::string inWords(std::chrono::microseconds time) {
+  auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+}
+
+// Workers of ours block signals, and a daemon ignores broken pipes.
+void asFromAShell(posix_spawnattr_t& attributes) {
+  sigset_t none, pipe;
+  ::sigemptyset(&none);
+  ::sigemptyset(&pipe);
+  ::sigaddset(&pipe, SIGPIPE);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &pipe);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
 // 0 or an error number.
-int start(std::vector<std::string> words, const Pipe& out, const Pipe& err, pid_t& child) {
+int start(std::vector<std::string> words, std::vector<std::string> variables, const Pipe& out,
+          const Pipe& err, pid_t& child) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_adddup2(&actions, out.ends[1], 1);
   ::posix_spawn_file_actions_adddup2(&actions, err.ends[1], 2);
-  auto variables = inEnglish();
-  int error = ::posix_spawnp(&child, words.front().c_str(), &actions, nullptr,
+  posix_spawnattr_t attributes;
+  asFromAShell(attributes);
+  int error = ::posix_spawnp(&child, words.front().c_str(), &actions, &attributes,
                              pointersTo(words).data(), pointersTo(variables).data());
   ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
   return error;
 }
 
@@ -101,11 +124,12 @@ int waitFor(pid_t child) {
 
 }  // namespace
 
-ProgramOutput outputOf(const std::vector<std::string>& words, std::chrono::microseconds timeout) {
+ProgramOutput outputOf(const std::vector<std::string>& words, std::chrono::microseconds timeout,
+                       const std::vector<std::string>& more) {
   ProgramOutput said;
   Pipe out, err;
   pid_t child = 0;
-  int error = out.ok() && err.ok() ? start(words, out, err, child) : errno;
+  int error = out.ok() && err.ok() ? start(words, environmentWith(more), out, err, child) : errno;
   if (error != 0) {
     said.why = std::strerror(error);
     return said;
@@ -114,10 +138,10 @@ ProgramOutput outputOf(const std::vector<std::string>& words, std::chrono::micro
   err.close(1);
   if (!listen(out, err, said, Clock::now() + timeout)) {
     ::kill(child, SIGKILL);
-    said.why = "no answer within " + showDuration(std::uint64_t(timeout.count()));
+    said.why = "no answer within " + inWords(timeout);
   }
   said.exit = waitFor(child);
   return said;
 }
 
-}  // namespace ts::cli
+}  // namespace ts
