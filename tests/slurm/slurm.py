@@ -249,8 +249,10 @@ PartitionName=gpu Nodes={names} MaxTime=INFINITE State=UP
                 os.kill(pid, signal.SIGKILL)
 
     def step_daemons(self, job=None):
-        """slurmstepds of this cluster; the kernel shows whose they are by the environment they were started with."""
+        """slurmstepds of this cluster. Whose they are is in the environment that they were started with; a slurmstepd of
+        24.11 writes over it, and is known by its socket in the spool."""
         mark = f"{MARK}={self.dir}".encode()
+        sockets = self._sockets()
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit() or not is_running(entry.name):
@@ -259,9 +261,16 @@ PartitionName=gpu Nodes={names} MaxTime=INFINITE State=UP
                 if (entry / "comm").read_text().strip() not in ("slurmstepd", "slurmd", "slurmctld", "slurmscriptd"):
                     continue
                 title = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                if mark in (entry / "environ").read_bytes().split(b"\0") and (job is None or f"[{job}." in title):
+                ours = mark in (entry / "environ").read_bytes().split(b"\0") or any(
+                    os.readlink(fd) in sockets for fd in (entry / "fd").iterdir())
+                if ours and (job is None or f"[{job}." in title):
                     found.append(int(entry.name))
         return found
+
+    def _sockets(self):
+        """What /proc/PID/fd shows of those that are bound in the folder of this cluster."""
+        lines = (line.split() for line in pathlib.Path("/proc/net/unix").read_text().splitlines())
+        return {f"socket:[{line[6]}]" for line in lines if line[-1].startswith(f"{self.dir}/spool/")}
 
     def is_ready(self):
         shown = self.run("scontrol", "-o", "show", "node").stdout
