@@ -122,8 +122,8 @@ struct manners {
   struct sigaction actions[kEndsCount];
 };
 
-/* What ends a task ends one that waits. slurmstepd lets no signal through to a task before it
- * starts: up to 23.02 it blocks them, and later handles them, in a thread that this process lacks. */
+/* What ends a task ends one that waits. slurmstepd lets none through to a task before it starts:
+ * that of 22.05 blocks them, that of 24.11 handles them, in a thread that this process lacks. */
 static void mind_signals(struct manners* before) {
   const struct sigaction plain = {.sa_handler = SIG_DFL};
   sigset_t ends;
