@@ -58,11 +58,15 @@ class Recipes(OfSlurm):
             self.wait_for_state(site, self.submit(site, "--gres=tslot:1", "--mem=1200"), "RUNNING")
             self.wait_until_it_waits(site, self.submit(site, "--gres=tslot:1", "--mem=1200"))
 
-    @unittest.skipIf(not WHY_NOT and slurm_site.version() < (23, 11), "shards of several GPUs want Slurm 23.11 or later")
     def test_with_shards_the_ranks_of_two_jobs_share_the_same_gpus_one_each_and_a_third_waits(self):
+        ask = ("-N2", "-n4", "--ntasks-per-node=2", "--tres-per-task=gres/shard:1", "--gres-flags=one-task-per-sharing")
+        if slurm_site.version() < (23, 11):
+            with Site(self.recipe("tslot")) as site:
+                done = site.command("sbatch", "-p", "rl", *ask, "--wrap", "true")
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("unrecognized option '--tres-per-task", done.stderr)
+            return
         with Site(self.recipe("shard")) as site:
-            ask = ("-N2", "-n4", "--ntasks-per-node=2", "--tres-per-task=gres/shard:1",
-                   "--gres-flags=one-task-per-sharing")
             self.check_two_run_and_a_third_waits(site, *ask)
 
     def test_nodes_that_get_their_configuration_from_slurmctld_have_the_recipe_and_the_line_of_the_plugin(self):
@@ -147,8 +151,6 @@ class Doctor(OfSlurm):
             self.assertEqual(self.examine(site, "--partition", "nix")["fail"], ["no partition is called nix"])
 
     def test_shards_on_a_slurm_that_gives_a_job_one_gpu_only_are_told(self):
-        if slurm_site.version() >= (23, 11):
-            self.skipTest("this Slurm gives a job shards of several GPUs")
         with Site(self.recipe("shard").change(",MULTIPLE_SHARING_GRES_PJ", ""), nodes=1) as site:
             self.assertTrue([w for w in self.examine(site)["fail"] if "a job gets shards of one GPU only" in w])
 
