@@ -59,15 +59,19 @@ class Recipes(OfSlurm):
             self.wait_until_it_waits(site, self.submit(site, "--gres=tslot:1", "--mem=1200"))
 
     def test_with_shards_the_ranks_of_two_jobs_share_the_same_gpus_one_each_and_a_third_waits(self):
-        ask = ("-N2", "-n4", "--ntasks-per-node=2", "--tres-per-task=gres/shard:1", "--gres-flags=one-task-per-sharing")
+        """Before Slurm 23.11 a job gets shards of one GPU only, and the recipe is of no use."""
         if slurm_site.version() < (23, 11):
-            with Site(self.recipe("tslot")) as site:
-                done = site.command("sbatch", "-p", "rl", *ask, "--wrap", "true")
-                self.assertNotEqual(done.returncode, 0)
-                self.assertIn("unrecognized option '--tres-per-task", done.stderr)
-            return
+            return self.check_shards_of_one_gpu()
         with Site(self.recipe("shard")) as site:
+            ask = ("-N2", "-n4", "--ntasks-per-node=2", "--tres-per-task=gres/shard:1",
+                   "--gres-flags=one-task-per-sharing")
             self.check_two_run_and_a_third_waits(site, *ask)
+
+    def check_shards_of_one_gpu(self):
+        with Site(self.recipe("shard").change(",MULTIPLE_SHARING_GRES_PJ", ""), nodes=1) as site:
+            for _ in range(2):
+                self.wait_for_state(site, self.submit(site, "-n1", "--gres=shard:1"), "RUNNING")
+            self.wait_until_it_waits(site, self.submit(site, "-n1", "--gres=shard:3"))
 
     def test_nodes_that_get_their_configuration_from_slurmctld_have_the_recipe_and_the_line_of_the_plugin(self):
         line = "optional /nowhere/spank_timeslice.so\n"
