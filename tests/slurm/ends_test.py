@@ -86,7 +86,8 @@ class Ends(unittest.TestCase):
         self.wait_phase(f"{job}.0", "holding")
         self.assertEqual(self.slurm.run("scontrol", "requeue", job).returncode, 0)
         until(lambda: self.slurm.job(job)["JobState"] == "PENDING", lambda: f"it is requeued: {self.slurm.job(job)}")
-        self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")  # Slurm's own pause is two minutes
+        # Slurm's own pause is two minutes. In the second in which a job was ended its node takes no batch script of it.
+        self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now+2seconds")
         self.assertEqual(self.slurm.wait(job)["JobState"], "COMPLETED", self.slurm.errors(job))
         self.assertEqual(count.read_text().count("run"), 2)
         self.assert_free(f"{job}.0")
