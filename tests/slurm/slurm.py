@@ -45,6 +45,12 @@ def free_ports(count):
         return [s.getsockname()[1] for s in sockets]
 
 
+def version():
+    """(22, 5)"""
+    said = subprocess.run(["slurmctld", "-V"], env=clean_environment(), check=True, capture_output=True, text=True).stdout
+    return tuple(map(int, re.findall(r"\d+", said)[:2]))
+
+
 def as_user(user):
     if user is None:
         return []
@@ -63,7 +69,7 @@ def is_running(pid):
 class Slurm:
     """with Slurm(cluster) as s: … Everything that it started is gone afterwards."""
 
-    def __init__(self, cluster, words="", extra="", loading="optional", slots=2, kill_wait=2):
+    def __init__(self, cluster, words="", extra="", loading="optional", slots=2, kill_wait=2, shards=0):
         self.cluster = cluster
         self.dir = cluster.dir / "slurm"
         self.words = words
@@ -71,6 +77,7 @@ class Slurm:
         self.loading = loading
         self.slots = slots
         self.kill_wait = kill_wait
+        self.shards = shards  # of each card, as in conf/slurm/shard
         self.names = [node.name for node in cluster.nodes]
         self.ports = free_ports(1 + len(self.names))
         self._ends = contextlib.ExitStack()
@@ -140,14 +147,17 @@ class Slurm:
     def _gres(self):
         names = ",".join(self.names)
         return (f"AutoDetect=off\nNodeName={names} Name=gpu Type=sim File={self.dir}/dev/nvidia[0-1]\n"
-                f"NodeName={names} Name=tslot Count={self.slots}\n")
+                f"NodeName={names} Name=tslot Count={self.slots}\n"
+                + (f"NodeName={names} Name=shard Count={2 * self.shards}\n" if self.shards else ""))
 
     def _text(self, etc):
         host = socket.gethostname().split(".")[0]
         names = ",".join(self.names)
+        shard, shards = (",shard", f",shard:{2 * self.shards}") if self.shards else ("", "")
+        select = ",MULTIPLE_SHARING_GRES_PJ" if self.shards and version() >= (23, 11) else ""
         nodes = "".join(
             f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=16 RealMemory=4096 "
-            f"Gres=gpu:sim:2,tslot:{self.slots} State=UNKNOWN\n" for name, port in zip(self.names, self.ports[1:]))
+            f"Gres=gpu:sim:2,tslot:{self.slots}{shards} State=UNKNOWN\n" for name, port in zip(self.names, self.ports[1:]))
         return f"""ClusterName=lab
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
@@ -179,10 +189,10 @@ SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0,sched_min_interval=0
 PrologFlags=Alloc
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
+SelectTypeParameters=CR_Core{select}
 AccountingStorageType=accounting_storage/none
 PlugStackConfig={etc}/plugstack.conf
-GresTypes=gpu,tslot
+GresTypes=gpu,tslot{shard}
 {self.extra}
 {nodes}PartitionName=slice Nodes={names} Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:{self.slots}
 PartitionName=gpu Nodes={names} MaxTime=INFINITE State=UP
