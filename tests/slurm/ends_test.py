@@ -107,9 +107,12 @@ class Ends(unittest.TestCase):
 
     def test_a_killed_slurmstepd_leaves_no_ghost(self):
         self.holder()
+        node = self.cluster.nodes[0].daemon
+        # With its slurmstepd its stdin ends, and this program with that, if it is quicker than the node.
+        os.kill(int(node.wait_for(r"\btake-over job=rl/1\.0 pid=(\d+)")[1]), signal.SIGSTOP)
         (daemon,) = self.slurm.step_daemons(1)
         os.kill(daemon, signal.SIGKILL)
-        self.cluster.nodes[0].daemon.wait_for(r"\bstep-survivors job=rl/1\.0 killed=1")
+        node.wait_for(r"\bstep-survivors job=rl/1\.0 killed=1")
         until(lambda: "1.0" not in self.jobs(), lambda: f"it is gone: {self.jobs()}")
         self.slurm.run("scancel", "1")
         self.assert_free("1.0")
