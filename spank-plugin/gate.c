@@ -114,13 +114,30 @@ static bool wait_for_turn(struct gate* g) {
   return true;
 }
 
-/* slurmstepd lets none through to a task before it starts. What ends a task ends one that waits. */
-static void mind_signals(sigset_t* before) {
-  static const int kEnds[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+static const int kEnds[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+enum { kEndsCount = sizeof kEnds / sizeof kEnds[0] };
+
+struct manners {
+  sigset_t mask;
+  struct sigaction actions[kEndsCount];
+};
+
+/* What ends a task ends one that waits. slurmstepd lets none through to a task before it starts:
+ * that of 22.05 blocks them, that of 24.11 handles them, in a thread that this process lacks. */
+static void mind_signals(struct manners* before) {
+  const struct sigaction plain = {.sa_handler = SIG_DFL};
   sigset_t ends;
   sigemptyset(&ends);
-  for (size_t i = 0; i < sizeof kEnds / sizeof kEnds[0]; ++i) sigaddset(&ends, kEnds[i]);
-  sigprocmask(SIG_UNBLOCK, &ends, before);
+  for (int i = 0; i < kEndsCount; ++i) {
+    sigaddset(&ends, kEnds[i]);
+    sigaction(kEnds[i], &plain, &before->actions[i]);
+  }
+  sigprocmask(SIG_UNBLOCK, &ends, &before->mask);
+}
+
+static void mind_signals_no_more(const struct manners* before) {
+  sigprocmask(SIG_SETMASK, &before->mask, NULL);
+  for (int i = 0; i < kEndsCount; ++i) sigaction(kEnds[i], &before->actions[i], NULL);
 }
 
 static bool pass(struct gate* g) {
@@ -137,11 +154,11 @@ static bool pass(struct gate* g) {
 bool tsp_gate(const struct tsp_step* step, bool speaks, char* error) {
   struct gate g = {.step = step, .speaks = speaks, .error = error};
   const uid_t root = geteuid();
-  sigset_t mask;
+  struct manners before;
   if (seteuid(step->uid) != 0) return fail(&g, "cannot become the job's user");
-  mind_signals(&mask);
+  mind_signals(&before);
   bool passed = pass(&g);
-  sigprocmask(SIG_SETMASK, &mask, NULL);
+  mind_signals_no_more(&before);
   if (seteuid(root) != 0) passed = fail(&g, "cannot become root again");
   /* The connection ends with the exec: the place is the task's, and its program joins for it. */
   return passed;

@@ -135,8 +135,8 @@ void SlurmPartition::examineSharing(Findings& out) const {
   }
 }
 
-// With gang scheduling for the site, a partition that says OFF shares no node at all: seen
-// on 22.05.
+// With gang scheduling for the site, jobs of a partition that says OFF do not run beside each
+// other: on 22.05 the second is not started, on 24.11 they are stopped in turn.
 void SlurmPartition::examinePreemption(Findings& out) const {
   std::string mode = valueOf(record_, "PreemptMode");
   std::string site = valueOf(site_.config, "PreemptMode");
@@ -146,11 +146,12 @@ void SlurmPartition::examinePreemption(Findings& out) const {
                        " stops jobs with SIGSTOP, also the one whose turn it is",
                    "PreemptMode=OFF for the partition and for the site"});
   } else if (has(site, "GANG")) {
-    out.push_back(
-        {Verdict::Fail,
-         "partition " + name_ + ": PreemptMode=" + site +
-             " of the site keeps its jobs apart: a second one waits until the first has ended",
-         "PreemptMode=OFF for the site, or a mode without GANG"});
+    out.push_back({Verdict::Fail,
+                   "partition " + name_ + ": PreemptMode=" + site +
+                       " of the site keeps its jobs apart: a second one waits until the first has "
+                       "ended, or is"
+                       " stopped with SIGSTOP while that runs, whoever has the turn",
+                   "PreemptMode=OFF for the site, or a mode without GANG"});
   }
 }
 

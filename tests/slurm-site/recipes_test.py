@@ -132,7 +132,11 @@ class Doctor(OfSlurm):
             self.assertEqual(len(self.examine(site)["fail"]), 1)
             self.assertIn("PreemptMode=GANG,SUSPEND of the site keeps its jobs apart", self.examine(site)["fail"][0])
             self.wait_for_state(site, self.submit(site, "-n8", "--gres=tslot:1"), "RUNNING")
-            self.wait_until_it_waits(site, self.submit(site, "-n8", "--gres=tslot:1"))
+            second = self.submit(site, "-n8", "--gres=tslot:1")
+            if slurm_site.version() < (23, 11):
+                self.wait_until_it_waits(site, second)
+            else:
+                self.wait_for_state(site, second, "SUSPENDED")
 
     def test_a_job_that_takes_all_memory_is_told_and_jobs_do_what_was_told(self):
         with Site(self.recipe("tslot").change(" DefMemPerNode=512000", ""), nodes=1) as site:

@@ -141,7 +141,8 @@ class Ends(Turns):
         self.wait_phase(f"{job}.0", "holding")
         self.assertEqual(self.slurm.run("scontrol", "requeue", job).returncode, 0)
         until(lambda: self.slurm.job(job)["JobState"] == "PENDING", lambda: f"it is requeued: {self.slurm.job(job)}")
-        self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")  # Slurm's own pause is two minutes
+        # Slurm's own pause is two minutes. In the second in which a job was ended its node takes no batch script of it.
+        self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now+2seconds")
         self.assertEqual(self.slurm.wait(job)["JobState"], "COMPLETED", self.slurm.errors(job))
         self.assertEqual(count.read_text().count("run"), 2)
         self.assert_free(f"{job}.0")
@@ -161,9 +162,12 @@ class Ends(Turns):
 
     def test_a_killed_slurmstepd_leaves_no_ghost(self):
         self.holder()
+        node = self.cluster.nodes[0].daemon
+        # With its slurmstepd its stdin ends, and this program with that, if it is quicker than the node.
+        os.kill(int(node.wait_for(r"\btake-over job=rl/1\.0 pid=(\d+)")[1]), signal.SIGSTOP)
         (daemon,) = self.slurm.step_daemons(1)
         os.kill(daemon, signal.SIGKILL)
-        self.cluster.nodes[0].daemon.wait_for(r"\bstep-survivors job=rl/1\.0 killed=1")
+        node.wait_for(r"\bstep-survivors job=rl/1\.0 killed=1")
         until(lambda: "1.0" not in self.jobs(), lambda: f"it is gone: {self.jobs()}")
         self.slurm.run("scancel", "1")
         self.assert_free("1.0")

@@ -13,10 +13,10 @@ PATIENCE = 300
 BALLAST = 20 << 20  # of each rank; the memory of two does not fit a card
 
 
-def training(job, port, steps=3):
+def training(job, port, steps=3, device="$SLURM_LOCALID"):
     """Four ranks on two nodes, each with a card of its own; as a user writes it."""
     return f"""
-srun bash -c '{DEMO} --rank $SLURM_PROCID --world 4 --peer 127.0.0.1:{port} --device $SLURM_LOCALID \\
+srun bash -c '{DEMO} --rank $SLURM_PROCID --world 4 --peer 127.0.0.1:{port} --device {device} \\
   --name {job} --task {"add" if job == "a" else "subtract"} --seed 7 --steps {steps} --time-scale 0.001 \\
   --ballast-bytes {BALLAST} --json --quiet'
 """

@@ -45,6 +45,12 @@ def free_ports(count):
         return [s.getsockname()[1] for s in sockets]
 
 
+def version():
+    """(22, 5)"""
+    said = subprocess.run(["slurmctld", "-V"], env=clean_environment(), check=True, capture_output=True, text=True).stdout
+    return tuple(map(int, re.findall(r"\d+", said)[:2]))
+
+
 def as_user(user):
     if user is None:
         return []
@@ -63,7 +69,8 @@ def is_running(pid):
 class Slurm:
     """with Slurm(cluster) as s: … Everything that it started is gone afterwards."""
 
-    def __init__(self, cluster, words="", extra="", loading="optional", slots=2, kill_wait=2, epilog="", files=None):
+    def __init__(self, cluster, words="", extra="", loading="optional", slots=2, kill_wait=2, shards=0, epilog="",
+                 files=None):
         """`epilog`: what EpilogSlurmctld runs, with tsctl of this cluster at hand. `files` beside slurm.conf, by name;
         {dir} is the folder of all."""
         self.cluster = cluster
@@ -75,6 +82,7 @@ class Slurm:
         self.loading = loading
         self.slots = slots
         self.kill_wait = kill_wait
+        self.shards = shards  # of each card, as in conf/slurm/shard
         self.names = [node.name for node in cluster.nodes]
         self.ports = free_ports(1 + len(self.names))
         self._ends = contextlib.ExitStack()
@@ -150,14 +158,17 @@ class Slurm:
     def _gres(self):
         names = ",".join(self.names)
         return (f"AutoDetect=off\nNodeName={names} Name=gpu Type=sim File={self.dir}/dev/nvidia[0-1]\n"
-                f"NodeName={names} Name=tslot Count={self.slots}\n")
+                f"NodeName={names} Name=tslot Count={self.slots}\n"
+                + (f"NodeName={names} Name=shard Count={2 * self.shards}\n" if self.shards else ""))
 
     def _text(self, etc):
         host = socket.gethostname().split(".")[0]
         names = ",".join(self.names)
+        shard, shards = (",shard", f",shard:{2 * self.shards}") if self.shards else ("", "")
+        select = ",MULTIPLE_SHARING_GRES_PJ" if self.shards and version() >= (23, 11) else ""
         nodes = "".join(
             f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=16 RealMemory=4096 "
-            f"Gres=gpu:sim:2,tslot:{self.slots} State=UNKNOWN\n" for name, port in zip(self.names, self.ports[1:]))
+            f"Gres=gpu:sim:2,tslot:{self.slots}{shards} State=UNKNOWN\n" for name, port in zip(self.names, self.ports[1:]))
         return f"""ClusterName=lab
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
@@ -189,10 +200,10 @@ SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0,sched_min_interval=0
 PrologFlags=Alloc
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
+SelectTypeParameters=CR_Core{select}
 AccountingStorageType=accounting_storage/none
 PlugStackConfig={etc}/plugstack.conf
-GresTypes=gpu,tslot
+GresTypes=gpu,tslot{shard}
 {self.extra}
 {nodes}PartitionName=slice Nodes={names} Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:{self.slots}
 PartitionName=gpu Nodes={names} MaxTime=INFINITE State=UP
@@ -262,8 +273,10 @@ PartitionName=gpu Nodes={names} MaxTime=INFINITE State=UP
                 os.kill(pid, signal.SIGKILL)
 
     def step_daemons(self, job=None):
-        """slurmstepds of this cluster; the kernel shows whose they are by the environment they were started with."""
+        """slurmstepds of this cluster. Whose they are is in the environment that they were started with; a slurmstepd of
+        24.11 writes over it, and is known by its socket in the spool."""
         mark = f"{MARK}={self.dir}".encode()
+        sockets = self._sockets()
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit() or not is_running(entry.name):
@@ -272,9 +285,16 @@ PartitionName=gpu Nodes={names} MaxTime=INFINITE State=UP
                 if (entry / "comm").read_text().strip() not in ("slurmstepd", "slurmd", "slurmctld", "slurmscriptd"):
                     continue
                 title = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                if mark in (entry / "environ").read_bytes().split(b"\0") and (job is None or f"[{job}." in title):
+                ours = mark in (entry / "environ").read_bytes().split(b"\0") or any(
+                    os.readlink(fd) in sockets for fd in (entry / "fd").iterdir())
+                if ours and (job is None or f"[{job}." in title):
                     found.append(int(entry.name))
         return found
+
+    def _sockets(self):
+        """What /proc/PID/fd shows of those that are bound in the folder of this cluster."""
+        lines = (line.split() for line in pathlib.Path("/proc/net/unix").read_text().splitlines())
+        return {f"socket:[{line[6]}]" for line in lines if line[-1].startswith(f"{self.dir}/spool/")}
 
     def is_ready(self):
         shown = self.run("scontrol", "-o", "show", "node").stdout

@@ -106,6 +106,22 @@ class Installed(unittest.TestCase):
             self.assertEqual((found.st_uid, found.st_mode & 0o777), (owner, mode), folder)
 
 
+class WithoutDaemons(unittest.TestCase):
+    """For another Slurm: what jobs load, on a machine that has nothing but a compiler."""
+
+    def test_what_jobs_load_is_built_and_installed_where_no_library_of_the_daemons_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "PKG_CONFIG_LIBDIR": "/nowhere", "CCACHE_NOHASHDIR": "1"}
+            environment.pop("PKG_CONFIG_PATH", None)
+            build, root = f"{folder}/build", pathlib.Path(folder, "root")
+            for words in (("setup", build, SOURCE, "-Ddaemons=disabled", "-Dslurm=disabled"), ("install", "-C", build, "--destdir", root)):
+                done = subprocess.run(["meson", *map(str, words)], text=True, capture_output=True, env=environment)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            names = {place.name for place in root.rglob("*") if not place.is_dir()}
+        self.assertLessEqual({"libtimeslice.so.0.1.0", "libtimeslice-preload.so", "timeslice.h", "__init__.py"}, names)
+        self.assertEqual({name for name in names if name.startswith("ts")}, set(), "a program")
+
+
 class Packages(unittest.TestCase):
     """What each Debian package takes of what is installed."""
 

@@ -152,6 +152,33 @@ class Test(InAFolder):
                 self.assertEqual((code, said.splitlines()[-1]), (1, "2 passed, 1 failed, 0 skipped"))
                 self.assertIn("SUMMARY: in-chaos", said)
 
+    def slurm_24(self, user, debian="true"):
+        """A Debian 13 in which nothing runs but the tests: they are meson's, and ours."""
+        self.script("bin/id", f"echo {user}")
+        self.script("tools/in-debian-13", f'echo "in there: $*" >> "{self.dir}/in-there"', debian)
+        self.script("bin/meson", 'case $1 in test) mkdir -p $3/meson-logs; echo "meson $*"; '
+                    """echo '{"name": "one", "result": "OK", "command": []}' > $3/meson-logs/testlog-in-debian-13.json; esac""")
+        (self.dir / "build").mkdir(exist_ok=True)
+        done = self.test("slurm-24")
+        return done.returncode, done.stdout
+
+    def test_another_slurm_is_tested_where_it_is_with_the_user_side_part_that_was_built_there(self):
+        code, said = self.slurm_24(user=0)
+        self.assertEqual((code, said.splitlines()[-1]), (0, "1 passed, 0 failed, 0 skipped"))
+        inside = (self.dir / "in-there").read_text()
+        user = self.dir / "build-debian-13"
+        self.assertIn(f"meson setup {user} -Ddaemons=disabled -Dslurm=enabled\n", inside)
+        self.assertIn(f"ninja -C {user}\n", inside)
+        (run_tests,) = [line for line in said.splitlines() if line.startswith("meson test")]
+        for room in "src/client", "src/preload", "spank-plugin":
+            self.assertIn(f" --bind {user}/{room}:{self.dir}/build/{room}", run_tests)
+
+    def test_another_slurm_that_cannot_be_had_is_a_failure_and_without_root_a_skip(self):
+        code, said = self.slurm_24(user=0, debian="exit 1")
+        self.assertEqual((code, said.splitlines()[-1]), (1, "0 passed, 1 failed, 0 skipped"))
+        self.assertIn("FAILED there is no Debian 13", said)
+        self.assertEqual(self.slurm_24(user=1000)[1].splitlines()[-1], "0 passed, 0 failed, 1 skipped")
+
     def test_an_unknown_suite_is_refused_by_name(self):
         done = self.test("units")
         self.assertEqual(done.returncode, 2)
@@ -202,7 +229,7 @@ report.main()
 
 class Usage(unittest.TestCase):
     SCRIPTS = ["test", "coverage", "mutants", "fault-mutants", "test-readme", "tidy", "bench", "quickstart", "gpu-check",
-               "trace-handoff", "fuzz", "demo/run_main_job.py"]
+               "trace-handoff", "fuzz", "in-debian-13", "demo/run_main_job.py"]
 
     def test_every_script_explains_itself_with_examples(self):
         for script in self.SCRIPTS:
