@@ -12,7 +12,7 @@ kj::Duration toKj(Duration d) {
   return d.count() * kj::MICROSECONDS;
 }
 
-Line about(const char* verb, const JobRecord& job) {
+Line line(const char* verb, const JobRecord& job) {
   return std::move(Line(verb)
                        .add("job", job.name.group + "/" + job.name.name)
                        .add("slurm_job", std::uint64_t(job.slurmJob)));
@@ -105,18 +105,15 @@ void SlurmWatch::conclude(JobId id, const SlurmWord& word) {
 void SlurmWatch::over(JobId id, const char* because) {
   auto* job = shell_.directory().find(id);
   if (job == nullptr || !over_.insert(id).second) return;
-  shell_.events().log().warning(about("slurm-ended", *job).add("why", because));
+  shell_.events().log().warning(line("slurm-ended", *job).add("why", because));
   shell_.feed(JobEvicted{id, true});
 }
 
 void SlurmWatch::suspended(JobRecord& job, bool is) {
   if (job.suspended == is) return;
   job.suspended = is;
-  auto line = about(is ? "slurm-suspended" : "slurm-resumed", job);
-  if (is)
-    shell_.events().log().warning(line);
-  else
-    shell_.events().log().info(line);
+  Log& log = shell_.events().log();
+  is ? log.warning(line("slurm-suspended", job)) : log.info(line("slurm-resumed", job));
 }
 
 std::size_t SlurmWatch::ended(std::uint32_t slurmJob) {
