@@ -217,7 +217,11 @@ std::string describe(const Event& event, const Names& names) {
             return line.id("process", e.process).devices(e.devices).done();
           },
           [&](const ParticipantLeft& e) {
-            return say("left").id("participant", e.participant).yes("died", e.died).yes("undone", e.undone).done();
+            return say("left")
+                .id("participant", e.participant)
+                .yes("died", e.died)
+                .yes("undone", e.undone)
+                .done();
           },
           [&](const MemberSeen& e) {
             return say("seen").job(e.job).node(e.node).fact(e.fact).done();

@@ -64,7 +64,8 @@ void Group::dropStand(Step& s, Participant& p) {
   if (p.job->onNode[p.node].grants == 0) leaveSlice(s, p);
 }
 
-// Whom the grant named by a call that its node had forgotten is not in the slice: nobody would yield.
+// Whom the grant named by a call that its node had forgotten is not in the slice: nobody would
+// yield.
 void Group::dropForgotten(Step& s, Job& job, NodeId node) {
   std::vector<Participant*> all;
   for (auto& [id, p] : job.participants) {

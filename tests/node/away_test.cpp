@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "away_world.h"
+#include "node_world.h"
 
 using namespace ts;
 using namespace ts::test;

@@ -1,39 +1,9 @@
 #include <catch2/catch.hpp>
 
-#include "test_node.h"
+#include "node_world.h"
 
 using namespace ts;
 using namespace ts::test;
-
-namespace {
-
-// A master, a node, and programs that take turns with nothing to move.
-struct World {
-  Loop l;
-  FakeMaster master{l};
-  TestNode node{l, &master};
-
-  World() { node.start(); }
-
-  // Waits until the master has heard the acquire, and returns the node's number for it.
-  std::uint64_t requestOf(const std::string& job) {
-    l.pumpUntil([&] { return master.participants[job].request != 0; });
-    return std::exchange(master.participants[job].request, 0);
-  }
-  void hear(const std::string& what) {
-    l.pumpUntil([&] { return master.heard(what); });
-  }
-  // From acquire to grant.
-  tsl_reply enter(Program& p, const std::string& job, std::uint64_t epoch,
-                  std::vector<std::uint32_t> devices = {0}) {
-    auto request = p.startAcquire();
-    auto outcome = master.grant(job, epoch, devices, {requestOf(job)}).wait(l.scope);
-    REQUIRE(outcome.ok());
-    return p.answerTo(request);
-  }
-};
-
-}  // namespace
 
 TEST_CASE("a program joins, gets its turn and gives it back", "[node]") {
   World w;

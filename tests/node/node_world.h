@@ -1,8 +1,9 @@
-// One node of a test whose connections, master, daemon and processes go away and come back.
+// A master and one node of a test, and programs that take turns, go away and come back.
 #pragma once
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "test_node.h"
 
@@ -15,13 +16,16 @@ struct World {
 
   World() { node.start(); }
 
+  // Waits until the master has heard the acquire, and returns the node's number for it.
   std::uint64_t requestOf(const std::string& job) {
     l.pumpUntil([&] { return master.participants[job].request != 0; });
     return std::exchange(master.participants[job].request, 0);
   }
-  tsl_reply enter(Program& p, const std::string& job, std::uint64_t epoch) {
+  // From acquire to grant.
+  tsl_reply enter(Program& p, const std::string& job, std::uint64_t epoch,
+                  std::vector<std::uint32_t> devices = {0}) {
     auto request = p.startAcquire();
-    REQUIRE(master.grant(job, epoch, {0}, {requestOf(job)}).wait(l.scope).ok());
+    REQUIRE(master.grant(job, epoch, devices, {requestOf(job)}).wait(l.scope).ok());
     return p.answerTo(request);
   }
   void reconnect(Program& p) {
