@@ -118,7 +118,12 @@ void Participants::tellAcquire(ParticipantId id, RequestId request) {
       p->wait->ticketGeneration = ticket.getGeneration();
       p->wait->ticketNumber = ticket.getNumber();
       // A try ends with this daemon, or with its line to the master.
-      if (p->wait->hasPlace() && !p->wait->tryOnly) registry_.recordWait(*p);
+      if (!p->wait->hasPlace() || p->wait->tryOnly) return;
+      registry_.recordWait(*p);
+      parts_.log.debug(Line("placed")
+                           .add("job", text(p->job))
+                           .add("pid", std::int64_t(p->process.identity.pid))
+                           .add("ticket", ticket.getNumber()));
     });
   });
 }

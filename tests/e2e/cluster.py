@@ -165,13 +165,21 @@ class Cluster:
         return job
 
     def process(self, node=0, user=None, env=None):
-        return self.keep(Puppet(Programs.puppet, {**self.nodes[node].env, **(env or {})}, user))
+        puppet = Puppet(Programs.puppet, {**self.nodes[node].env, **(env or {})}, user)
+        puppet.node = self.nodes[node]
+        return self.keep(puppet)
 
     def queue(self, job, deadline_ms=0):
         """The job asks for its turn; returns when the master knows. job.hear_grant() has the answer."""
         before = now()
         job.say(f"acquire {deadline_ms}")
         self.master.wait_for(r"\bacquire\b", after=before)
+
+    def take_place(self, job):
+        """As queue(), and its node has recorded its place: it is kept also when the node's daemon is killed."""
+        before = now()
+        self.queue(job)
+        job.node.daemon.wait_for(rf"\bplaced\b.*\bpid={job.pid}\b", after=before)
 
     def tsctl(self, *words, node=0, env=None, wrap=None):
         """Runs tsctl to its end; .returncode, .stdout and .stderr say how it went."""

@@ -203,7 +203,7 @@ class MasterRestart(unittest.TestCase):
 
 def queue_all(c, jobs):
     for job in jobs:
-        c.queue(job)
+        c.take_place(job)
 
 
 class Upgrade(unittest.TestCase):
@@ -256,8 +256,7 @@ class Upgrade(unittest.TestCase):
             saved.ask("yield")
             holder.hear_grant()
             holder.take_memory(BIG, 2)
-            for job in (*waiters, saved):
-                c.queue(job)
+            queue_all(c, (*waiters, saved))
             does = {"tsmasterd --check-config": lambda: self.check(Programs.master, c.master_dir / "master.toml"),
                     "tsnoded --check-config": lambda: self.check(Programs.node, c.nodes[0].dir / "node.toml"),
                     "systemctl restart tsmasterd": lambda: self.restart_master(c),
