@@ -1,6 +1,8 @@
 #include "node/fence.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <sstream>
 #include <stdexcept>
 
@@ -17,6 +19,17 @@ std::string nameOf(const JobName& job, OperationId operation) {
   out.reserve(64);
   out.append(kPrefix).append(job.group).append("/").append(job.name).append("/");
   return out.append(std::to_string(std::uint64_t(operation)));
+}
+
+Outcome withoutMembers(const Outcome& o) {
+  return {.code = o.code,
+          .cause = o.cause,
+          .need = o.need,
+          .free = o.free,
+          .lasting = o.lasting,
+          .detail = o.detail,
+          .bytes = o.bytes,
+          .members = {}};
 }
 
 // Before the outcome of an order that ended a slice.
@@ -39,12 +52,16 @@ std::optional<Epoch> takeEnded(std::string& text) {
 }  // namespace
 
 std::string encode(const Outcome& o) {
-  std::string out;
+  std::array<char, 6 * 21> digits;
+  char* end = digits.begin();
   for (auto field : {std::uint64_t(o.code), std::uint64_t(o.cause), std::uint64_t(o.need),
                      std::uint64_t(o.free), std::uint64_t(o.lasting), std::uint64_t(o.bytes)}) {
-    out += std::to_string(field) + ' ';
+    end = std::to_chars(end, digits.end(), field).ptr;
+    *end++ = ' ';
   }
-  return out + o.detail;
+  std::string out;
+  out.reserve(std::size_t(end - digits.begin()) + o.detail.size());
+  return out.append(digits.begin(), end).append(o.detail);
 }
 
 Outcome decodeOutcome(const std::string& text) {
@@ -87,8 +104,7 @@ Fence::Decision Fence::look(const JobName& job, OperationId operation) const {
   auto it = orders_.find(job);
   if (it == orders_.end()) return {};
   const auto& entries = it->second;
-  auto same = std::ranges::find(entries, operation, &Entry::operation);
-  if (same != entries.end()) {
+  if (const auto* same = find(entries, operation)) {
     if (same->cut) return {};
     if (!same->outcome) return {.kind = Kind::Running};
     return {.kind = Kind::Repeated, .outcome = *same->outcome};
@@ -103,8 +119,7 @@ Fence::Decision Fence::admit(const JobName& job, OperationId operation) {
   auto decision = look(job, operation);
   if (decision.kind != Decision::Kind::Obey) return decision;
   auto& entries = orders_[job];
-  auto same = std::ranges::find(entries, operation, &Entry::operation);
-  if (same != entries.end()) {
+  if (auto* same = find(entries, operation)) {
     same->cut = false;  // its intent is in the record
     return decision;
   }
@@ -130,12 +145,11 @@ std::vector<Records::Change> Fence::finishing(const JobName& job, OperationId op
                                               const Outcome& outcome, std::optional<Epoch> ended) {
   auto it = orders_.find(job);
   if (it == orders_.end()) return {};  // the job ended, or a new generation began, while it ran
-  auto& entries = it->second;
-  auto same = std::ranges::find(entries, operation, &Entry::operation);
-  if (same == entries.end()) return {};
-  same->outcome = outcome;
+  auto* same = find(it->second, operation);
+  if (!same) return {};
+  same->outcome = withoutMembers(outcome);
   same->ended = ended;
-  auto value = (ended ? encodeEnded(*ended) : "") + encode(outcome);
+  auto value = ended ? encodeEnded(*ended) + encode(outcome) : encode(outcome);
   std::vector<Records::Change> changes;
   changes.reserve(2);
   changes.push_back({nameOf(job, operation), std::move(value), false});

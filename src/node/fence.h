@@ -1,6 +1,7 @@
 // Which orders a node obeys: each once, none that is older than the last. Pure.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -23,7 +24,7 @@ public:
   struct Decision {
     enum class Kind { Obey, Repeated, Running, Stale };
     Kind kind = Kind::Obey;
-    Outcome outcome;     // Repeated: how it ended
+    Outcome outcome;     // Repeated: how it ended, without its members
     OperationId last{};  // Stale: the highest id of the job
   };
   // `Obey` has recorded the intent.
@@ -43,11 +44,22 @@ public:
 private:
   struct Entry {
     OperationId operation{};
-    std::optional<Outcome> outcome;  // nothing: it runs
+    std::optional<Outcome> outcome;  // without its members; nothing: it runs
     std::optional<Epoch> ended;      // the slice that ended with it
     bool cut = false;                // it ran in an earlier life of the daemon
   };
+  using Entries = std::deque<Entry>;              // by growing id
   static constexpr std::size_t kRemembered = 64;  // per job; what runs is never dropped
+
+  // Nearly always the last is asked for, or one that is newer.
+  template <class SomeEntries>
+  static auto* find(SomeEntries& entries, OperationId operation) {
+    auto* last = entries.empty() ? nullptr : &entries.back();
+    if (!last || last->operation <= operation)
+      return last && last->operation == operation ? last : nullptr;
+    auto at = std::ranges::lower_bound(entries, operation, {}, &Entry::operation);
+    return at->operation == operation ? &*at : nullptr;
+  }
 
   void load();
   std::vector<Records::Change> finishing(const JobName& job, OperationId operation,
@@ -55,7 +67,7 @@ private:
   void drop(const JobName& job, std::vector<Records::Change>& changes);
 
   Records& records_;
-  std::map<JobName, std::deque<Entry>> orders_;  // by growing id
+  std::map<JobName, Entries> orders_;
 };
 
 // An outcome as one text, without its members: those are read anew.

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <stdexcept>
 
 #include "wire/greet.h"
@@ -47,25 +48,32 @@ bool isPlain(char c) {
   return c != '\t' && c != '\n' && c != '\0' && c != '%';
 }
 
+const char* escapeOf(char c) {
+  switch (c) {
+    case '\t':
+      return "%09";
+    case '\n':
+      return "%0a";
+    case '\0':
+      return "%00";
+    default:
+      return "%25";
+  }
+}
+
+// Nearly every text is plain: that is seen without a branch for each of its characters.
 void appendEscaped(std::string& out, std::string_view text) {
-  for (;;) {
-    auto plain = std::size_t(std::ranges::find_if_not(text, isPlain) - text.begin());
-    out += text.substr(0, plain);
-    if (plain == text.size()) return;
-    switch (text[plain]) {
-      case '\t':
-        out += "%09";
-        break;
-      case '\n':
-        out += "%0a";
-        break;
-      case '\0':
-        out += "%00";
-        break;
-      default:
-        out += "%25";
-    }
-    text.remove_prefix(plain + 1);
+  bool plain = true;
+  for (char c : text) plain &= isPlain(c);
+  if (plain) {
+    out += text;
+    return;
+  }
+  for (char c : text) {
+    if (isPlain(c))
+      out += c;
+    else
+      out += escapeOf(c);
   }
 }
 
@@ -192,12 +200,15 @@ std::string unescaped(std::string_view text) {
 }
 
 void Records::each(const std::string& prefix, const Use& use) const {
-  for (auto it = all().lower_bound(prefix); it != all().end() && it->first.starts_with(prefix);
-       ++it) {
+  std::map<std::string_view, const std::string*> found;
+  for (const auto& [name, value] : all()) {
+    if (name.starts_with(prefix)) found.emplace(name, &value);
+  }
+  for (const auto& [name, value] : found) {
     try {
-      use(it->first.substr(prefix.size()), it->second);
+      use(std::string(name.substr(prefix.size())), *value);
     } catch (const std::exception& e) {
-      unreadable(place(), "record \"" + it->first + "\"", it->second + " (" + e.what() + ")");
+      unreadable(place(), "record \"" + std::string(name) + "\"", *value + " (" + e.what() + ")");
     }
   }
 }

@@ -6,10 +6,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace ts::node {
@@ -22,16 +22,17 @@ public:
     std::string value;
     bool erase = false;
   };
+  using Values = std::unordered_map<std::string, std::string>;  // by name
   virtual ~Records() noexcept(false) {}
   // Takes the texts, unless it throws.
   virtual void keep(std::span<Change> changes) = 0;
-  virtual const std::map<std::string, std::string>& all() const = 0;
+  virtual const Values& all() const = 0;
   virtual std::string place() const = 0;  // for a person
   // Why nothing new should be begun, or nothing: what runs can still be written down to its end.
   virtual std::string whyFull() { return ""; }
 
-  // Those whose names begin with `prefix`; `rest` is what follows it. What `use` throws becomes a
-  // sentence that names the record and says what to do.
+  // Those whose names begin with `prefix`, by name; `rest` is what follows it. What `use` throws
+  // becomes a sentence that names the record and says what to do.
   using Use = std::function<void(const std::string& rest, const std::string& value)>;
   void each(const std::string& prefix, const Use& use) const;
 
@@ -49,11 +50,11 @@ public:
 class MemoryRecords final : public Records {
 public:
   void keep(std::span<Change> changes) override;
-  const std::map<std::string, std::string>& all() const override { return values_; }
+  const Values& all() const override { return values_; }
   std::string place() const override { return "records in memory"; }
 
 private:
-  std::map<std::string, std::string> values_;
+  Values values_;
 };
 
 // A step is a copy into the mapped file, no system call and no fsync: it has to outlive the
@@ -67,7 +68,7 @@ public:
   explicit Journal(
       std::string directory);  // made if it is not there; throws when it cannot be used
   void keep(std::span<Change> changes) override;
-  const std::map<std::string, std::string>& all() const override { return values_.all(); }
+  const Values& all() const override { return values_.all(); }
   std::string place() const override { return "journal " + path(); }
   std::string whyFull() override;
 

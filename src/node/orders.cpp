@@ -106,7 +106,6 @@ Soon<Outcome> Orders::obey(Order order, Run run) {
   auto known = parts_.fence.look(order.job, order.operation);
   if (known.kind == Kind::Repeated) {
     auto outcome = known.outcome;
-    outcome.members.clear();  // read anew
     for (auto* m : parts_.registry.membersOf(order.job)) {
       if (!m->ended) outcome.members.push_back(factOf(*m));
     }

@@ -66,8 +66,7 @@ TEST_CASE("a journal is read back as it was left", "[node]") {
     j.erase("c");
   }
   Journal again(dir.path());
-  CHECK(again.all() ==
-        std::map<std::string, std::string>{{"a", "3"}, {"b", "two\twith\nodd %09 signs"}});
+  CHECK(again.all() == Records::Values{{"a", "3"}, {"b", "two\twith\nodd %09 signs"}});
 }
 
 TEST_CASE("a step that was cut short counts for nothing", "[node]") {
@@ -87,7 +86,7 @@ TEST_CASE("a step that was cut short counts for nothing", "[node]") {
   std::copy_n(first.begin(), kHeader, cut.begin());
   for (auto written = first.size(); written <= cut.size(); ++written) {
     write(dir, cut.substr(0, written));
-    CHECK(Journal(dir.path()).all() == std::map<std::string, std::string>{{"first", "1"}});
+    CHECK(Journal(dir.path()).all() == Records::Values{{"first", "1"}});
   }
 }
 
@@ -199,7 +198,7 @@ TEST_CASE("what has no room at all is refused, and what was there stays", "[node
     }
     j.put("small", "2");
   }
-  CHECK(Journal(dir.path()).all() == std::map<std::string, std::string>{{"small", "2"}});
+  CHECK(Journal(dir.path()).all() == Records::Values{{"small", "2"}});
 }
 
 TEST_CASE("a step larger than the room that is left is kept whole", "[node]") {

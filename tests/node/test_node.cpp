@@ -86,7 +86,7 @@ public:
                                        kj::Exception::Type::OVERLOADED));
     journal_.keep(changes);
   }
-  const std::map<std::string, std::string>& all() const override { return journal_.all(); }
+  const Values& all() const override { return journal_.all(); }
   std::string place() const override { return journal_.place(); }
   std::string whyFull() override {
     return node_.room == Room::Enough ? "" : "no room for 1 bytes in /full: make room there";

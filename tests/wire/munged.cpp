@@ -57,7 +57,7 @@ bool Munged::ready() const {
 
 Munged::~Munged() {
   if (pid_ > 0) {
-    ::kill(pid_, SIGTERM);
+    ::kill(pid_, SIGKILL);  // a munged that is told to end just before it waits goes on waiting
     ::waitpid(pid_, nullptr, 0);
   }
   std::filesystem::remove_all(directory_);
