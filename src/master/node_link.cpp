@@ -40,6 +40,7 @@ Instant NodeLink::now() {
 kj::Promise<void> NodeLink::beat() {
   return timer_.afterDelay(pulse_().interval.count() * kj::MICROSECONDS).then([this] {
     judge();
+    owed_.give();
     // The answer counts as a sign of life too: a node may be too busy to beat by itself.
     keep(daemon_.heartbeatRequest(capnp::MessageSize{8, 0}).send().then([this](auto&&) {
       heard();

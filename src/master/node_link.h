@@ -41,6 +41,8 @@ public:
   void keep(kj::Promise<void> promise) { tasks_->add(kj::mv(promise)); }
 
   KeptAnswers& answers() { return answers_; }
+  // They leave with the next order, or with the next heartbeat.
+  OwedAnswers& owed() { return owed_; }
 
 private:
   kj::Promise<void> beat();
@@ -57,6 +59,7 @@ private:
   bool open_ = false;
   std::vector<std::function<void()>> backlog_;
   KeptAnswers answers_;
+  OwedAnswers owed_;
   kj::Own<kj::TaskSet> tasks_;
 };
 

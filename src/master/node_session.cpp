@@ -140,8 +140,12 @@ kj::Promise<void> NodeSession::cancel(CancelContext context) {
 kj::Promise<void> NodeSession::yield(YieldContext context) {
   alive();
   auto params = context.getParams();
-  shell_.yielded(node_, params.getParticipant(), fromWire(params.getEpoch()));
-  return kj::READY_NOW;
+  auto participant = params.getParticipant();
+  auto epoch = fromWire(params.getEpoch());
+  context.releaseParams();
+  auto answer = link_.owed().untilNextCall();  // the yield itself may bring that call
+  shell_.yielded(node_, participant, epoch);
+  return answer;
 }
 
 kj::Promise<void> NodeSession::heartbeat(HeartbeatContext context) {

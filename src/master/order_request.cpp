@@ -127,6 +127,7 @@ private:
   template <class Request, class O>
   kj::Promise<Outcome> answer(Request& request, const O& o) {
     link_.answers().drop();
+    link_.owed().give();
     return request.send().then([&link = link_, node = o.node](auto&& response) {
       auto outcome = fromWire(response.getOutcome(), node);
       link.answers().keep(kj::mv(response));

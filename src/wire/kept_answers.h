@@ -1,6 +1,7 @@
-// Answers of calls, kept until the next call goes out: they cost the callee no wake-up of its own.
+// Answers that travel with the next call instead of costing the other side a wake-up of its own.
 #pragma once
 
+#include <kj/async.h>
 #include <kj/common.h>
 
 #include <memory>
@@ -21,6 +22,25 @@ public:
 
 private:
   std::vector<std::shared_ptr<void>> answers_;
+};
+
+// Answers to calls that the caller does not wait for: they leave with our next call to it, which
+// then costs it one wake-up less.
+class OwedAnswers {
+public:
+  // For the method of a server to return.
+  kj::Promise<void> untilNextCall() {
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    owed_.push_back(kj::mv(paf.fulfiller));
+    return kj::mv(paf.promise);
+  }
+  void give() {
+    for (auto& answer : owed_) answer->fulfill();
+    owed_.clear();
+  }
+
+private:
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> owed_;
 };
 
 }  // namespace ts
