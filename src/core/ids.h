@@ -1,6 +1,7 @@
 // Names and time as the core sees them: no bare integers, no clock.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <compare>
 #include <cstdint>
@@ -32,6 +33,10 @@ struct Device {
   auto operator<=>(const Device&) const = default;
 };
 using Devices = std::vector<Device>;  // sorted, no duplicates
+
+inline bool within(const Devices& whole, const Devices& part) {
+  return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
+}
 
 // The core never reads a clock: every step is told what time it is. Microseconds keep a switch
 // without anything to move measurable.

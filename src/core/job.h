@@ -54,6 +54,7 @@ struct Member {
 
   bool on() const;  // something of it is, or may be, on its devices
   bool ours() const { return !dead && !condemned; }
+  bool inClaim() const { return ours() && (on() || saved()); }  // of its job
   bool unreleased() const { return saved() && fact.unreleased; }
   bool saved() const { return fact.residency == Residency::Saved && !moving && ours(); }
   bool quiet() const { return fact.residency == Residency::Quiet && !moving && ours(); }

@@ -141,6 +141,7 @@ void Group::learn(Step& s, Job& job, NodeId node, const MemberFact& fact, const 
   m.reported = true;
   if (m.dead) return;  // stale: a dead member's device is only ever cleared
   bool moved = isNew || m.fact.devices != fact.devices || m.fact.residency == Residency::Absent;
+  bool counted = !isNew && m.inClaim();
   unindex(job, m);
   m.fact = fact;
   inherit(m);
@@ -155,7 +156,8 @@ void Group::learn(Step& s, Job& job, NodeId node, const MemberFact& fact, const 
   if (moved && m.on()) tellOutside(s, job, m);
   if (m.unreleased() && !job.slice && !mayNotRun(job)) undo(job);
   // Its acquire has not been answered yet, so the claim can still grow.
-  if (job.queued && !job.slice) reclaim(s, job, true);
+  bool same = !moved && counted == m.inClaim() && within(job.claim, fact.devices);
+  if (job.queued && !job.slice && !same) reclaim(s, job, true);
   if (fact.residency == Residency::Faulted && job.fault == FaultKind::None) {
     setFault(s, job, FaultKind::Restore, Cause::DriverError,
              why.empty() ? "the driver calls a member faulted" : why);
@@ -181,11 +183,9 @@ void Group::inherit(Member& m) {
 // holder".
 void Group::tellOutside(Step& s, Job& job, const Member& m) {
   if (m.fact.bytes == 0) return;  // it takes turns and has nothing there
-  bool inside = std::includes(job.claim.begin(), job.claim.end(), m.fact.devices.begin(),
-                              m.fact.devices.end());
   auto beside = std::find_if(m.at.begin(), m.at.end(),
                              [&](const DeviceState* d) { return d->holder && d->holder != &job; });
-  if (inside && beside == m.at.end()) return;
+  if (within(job.claim, m.fact.devices) && beside == m.at.end()) return;
   std::string detail = mention(m.fact.member);
   for (const Device& d : m.fact.devices) detail += ", " + mention(d);
   notice(s, Notice::Kind::Outside, job, Cause::Outside, detail);
@@ -263,7 +263,7 @@ void Group::reclaim(Step& s, Job& job, bool widen) {
     all.insert(all.end(), p.devices.begin(), p.devices.end());
   }
   for (const auto& [id, m] : job.members) {
-    if (!m.ours() || !(m.on() || m.saved())) continue;
+    if (!m.inClaim()) continue;
     for (DeviceState* d : m.at) {
       bool had = std::binary_search(job.claim.begin(), job.claim.end(), d->id);
       bool ours = d->claims == 0 || d->owner == id_;

@@ -27,10 +27,6 @@ Devices partOn(const Devices& devices, NodeId node) {
   return part;
 }
 
-bool inside(const Devices& part, const Devices& whole) {
-  return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
-}
-
 }  // namespace
 
 void Group::grant(Step& s, Job& job) {
@@ -145,7 +141,7 @@ void Group::refuseUnanswered(Step& s, Job& job) {
 // "enter at will"; with one "a participant's k-th acquire belongs to the job's k-th slice".
 bool Group::mayEnter(const Participant& p, Instant now) const {
   const Job& job = *p.job;
-  if (!job.slice || !inside(p.devices, job.slice->devices) || !roster_.up(p.node)) return false;
+  if (!job.slice || !within(job.slice->devices, p.devices) || !roster_.up(p.node)) return false;
   if (p.done != job.slice->epoch) return true;
   return job.options.gang == 0 && !closed(job, now);
 }
@@ -255,7 +251,7 @@ void Group::standsStill(Step& s, Job& job) {
   }
   // "one re-entry is let in and logged: the running rank may need the one that yielded"
   auto next = std::find_if(job.waiting.begin(), job.waiting.end(), [&](const Participant* p) {
-    return inside(p->devices, job.slice->devices) && roster_.up(p->node);
+    return within(job.slice->devices, p->devices) && roster_.up(p->node);
   });
   if (next == job.waiting.end()) {
     job.slice->lastMove = s.now;
