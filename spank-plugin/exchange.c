@@ -82,12 +82,13 @@ static int descriptor_in(struct msghdr* header) {
   return -1;
 }
 
-/* False: no message came, and `why` says so. */
+/* False: no message came, and `why` says so. `*file` is to be closed all the same. Whoever speaks
+ * without end is late, too. */
 static bool next_message(struct talk* t, struct tsl_message* message, int* file) {
   struct pollfd ready = {.fd = t->fd, .events = POLLIN};
   int count = 0;
   do {
-    count = poll(&ready, 1, left_ms(t));
+    count = left_ms(t) == 0 ? 0 : poll(&ready, 1, left_ms(t));
   } while (count < 0 && errno == EINTR);
   if (count == 0) return late(t);
   union {
@@ -112,10 +113,17 @@ static bool next_message(struct talk* t, struct tsl_message* message, int* file)
 static bool hear(struct talk* t, uint64_t request, struct tsp_text* text) {
   struct tsl_message message;
   int file = -1;
-  for (;;) {
-    if (!next_message(t, &message, &file)) return false;
-    if (message.header.type == TSL_REPLY && message.header.request == request) break;
+  bool came = false;
+  bool ours = false;
+  while (!ours) {
     if (file >= 0) close(file);
+    file = -1;
+    came = next_message(t, &message, &file);
+    ours = !came || (message.header.type == TSL_REPLY && message.header.request == request);
+  }
+  if (!came) {
+    if (file >= 0) close(file);
+    return false;
   }
   t->out->reply = message.u.reply;
   bool ok = message.u.reply.status == TSL_OK;

@@ -17,6 +17,10 @@ enum tsp_option {
   TSP_OPTIONS, /* how many there are */
 };
 
+/* Of a task: that its TIMESLICE_GANG is the plugin's count, for the library, and not the user's
+ * wish. */
+#define TSP_COUNTED "TIMESLICE_GANG_COUNTED"
+
 enum { TSP_VALUE_BYTES = 64, TSP_PROBLEM_BYTES = 256 };
 
 struct tsp_option_text {

@@ -24,6 +24,13 @@ static const char* job_variable(spank_t spank, const char* name, char* buffer, s
   return found ? buffer : "";
 }
 
+/* A number of tasks that the plugin has counted for the step around this one is nobody's wish. */
+static bool is_counted(spank_t spank, const char* gang) {
+  char counted[16];
+  return *gang != '\0' &&
+         strcmp(gang, job_variable(spank, TSP_COUNTED, counted, sizeof counted)) == 0;
+}
+
 /* What the user asked for: the submission has put it into the environment, and into the options and
  * Slurm's own memory for those whose environment does not come along. Anybody can forge all of it.
  */
@@ -32,6 +39,7 @@ static const char* said(spank_t spank, int which, char* value, size_t bytes) {
   char remembered[TSP_VALUE_BYTES];
   snprintf(remembered, sizeof remembered, "SLURM_SPANK_%s", variable);
   const char* text = job_variable(spank, variable, value, bytes);
+  if (which == TSP_GANG && is_counted(spank, text)) text = "";
   if (*text == '\0') text = tsp_plugin.options.text[which];
   return *text != '\0' ? text : job_variable(spank, remembered, value, bytes);
 }
@@ -85,6 +93,17 @@ static void look_up(spank_t spank, struct tsp_step* step) {
   name_step(spank, step, &tasks);
   step->gang = tsp_gang(&step->wishes, has_tasks(step->id) ? tasks : 0);
   step->gated = has_tasks(step->id) && !tsp_is_open(&step->wishes);
+  step->tasks = tasks;
+}
+
+/* Only its tasks wait at the gate: more than they are never come together there. */
+static bool is_too_large(const struct tsp_step* step, char* problem) {
+  if (!step->gated || step->gang <= step->tasks) return false;
+  snprintf(problem, TSP_PROBLEM_BYTES,
+           "a gang of %u is more than its %u task%s: leave --timeslice-gang out, or add "
+           "--timeslice-launch=open where the tasks start the others",
+           step->gang, step->tasks, step->tasks == 1 ? "" : "s");
+  return true;
 }
 
 /* The step's GPUs on this node, as the node numbers them; "": Slurm gave it none, so it may use
@@ -145,6 +164,8 @@ int tsp_step_user_init(spank_t spank) {
     refused(step, problem);
   } else if (tsp_plugin.words.trouble[0] != '\0') {
     refused(step, tsp_plugin.words.trouble);
+  } else if (is_too_large(step, problem)) {
+    refused(step, problem);
   } else {
     join_group(spank, step);
   }
@@ -197,7 +218,7 @@ void tsp_step_devices(const struct tsp_step* step, char* out, size_t bytes) {
 
 /* Line by line, as the node wrote them. */
 static void set_lines(spank_t spank, const char* lines) {
-  char line[kListBytes];
+  char line[TSP_ENVIRONMENT_BYTES];
   while (*lines != '\0') {
     const size_t length = strcspn(lines, "\n");
     const char* equals = memchr(lines, '=', length);
@@ -221,12 +242,19 @@ static bool holds(const char* list, const char* path) {
   return false;
 }
 
-/* Before what the user preloads, and once however deep steps are nested. */
+/* Before what the user preloads, and once however deep steps are nested. A list that is too long to
+ * read stays as it is. */
 static void inject(spank_t spank, const char* path) {
   char before[kListBytes];
   char all[kListBytes + TSP_PATH_BYTES + 1];
   if (path[0] == '\0' || access(path, R_OK) != 0) return;
-  const char* list = job_variable(spank, "LD_PRELOAD", before, sizeof before);
+  const spank_err_t got = spank_getenv(spank, "LD_PRELOAD", before, sizeof before);
+  if (got == ESPANK_NOSPACE) {
+    slurm_spank_log("timeslice: LD_PRELOAD is longer than %d bytes: %s is not put before it",
+                    kListBytes - 1, path);
+    return;
+  }
+  const char* list = got == ESPANK_SUCCESS ? before : "";
   if (holds(list, path)) return;
   snprintf(all, sizeof all, "%s%s%s", path, *list != '\0' ? ":" : "", list);
   spank_setenv(spank, "LD_PRELOAD", all, 1);
@@ -236,10 +264,17 @@ static void inject(spank_t spank, const char* path) {
 static void set_gang(spank_t spank, const struct tsp_step* step) {
   char gang[16];
   snprintf(gang, sizeof gang, "%u", step->gang);
-  if (step->gang == 0 && strcmp(step->wishes.text[TSP_GANG], "no") != 0) {
+  const char* wish = step->wishes.text[TSP_GANG];
+  const bool counted = *wish == '\0' || strcmp(wish, "tasks") == 0;
+  if (step->gang == 0 && strcmp(wish, "no") != 0) {
     spank_unsetenv(spank, tsp_option_texts[TSP_GANG].variable);
   } else {
     spank_setenv(spank, tsp_option_texts[TSP_GANG].variable, gang, 1);
+  }
+  if (counted && step->gang != 0) {
+    spank_setenv(spank, TSP_COUNTED, gang, 1);
+  } else {
+    spank_unsetenv(spank, TSP_COUNTED);
   }
 }
 

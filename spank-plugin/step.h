@@ -7,6 +7,7 @@ struct tsp_step {
   struct tsp_wishes wishes;
   uint32_t job, id; /* Slurm's numbers */
   uint32_t gang;
+  uint32_t tasks; /* on all nodes; 0: a script */
   bool registered;
   uint32_t exited; /* tasks of this node */
   bool gated;

@@ -29,6 +29,12 @@ static bool is_typed(enum tsp_option which) {
   return tsp_plugin.heard[which] > (inherited(which) != NULL ? 1u : 0u);
 }
 
+/* A number that the step around us was given by the plugin says nothing of this one. */
+static bool is_counted(enum tsp_option which, const char* value) {
+  const char* counted = getenv(TSP_COUNTED);
+  return which == TSP_GANG && counted != NULL && strcmp(counted, value) == 0;
+}
+
 /* The command line beats the environment, which beats what the job around it was given. */
 static void take_environment(struct tsp_wishes* wishes) {
   char problem[TSP_PROBLEM_BYTES];
@@ -36,6 +42,7 @@ static void take_environment(struct tsp_wishes* wishes) {
     const char* variable = tsp_option_texts[i].variable;
     const char* value = getenv(variable);
     if (is_typed((enum tsp_option)i) || value == NULL || *value == '\0') continue;
+    if (is_counted((enum tsp_option)i, value)) continue;
     if (!tsp_wish(wishes, (enum tsp_option)i, variable, value, problem)) refuse(problem);
   }
 }

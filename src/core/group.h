@@ -199,6 +199,8 @@ private:
   void reserveHome(Job&);
   static void unreserve(Job&);
   void noteIdle(DeviceState&);
+  void freed(DeviceState&);
+  void madeSafe(DeviceState&);
   void bringBack(Instant now);
   bool mayPark(const Job&, Instant now) const;
   static bool mayNotRun(const Job&);

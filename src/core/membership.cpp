@@ -123,7 +123,12 @@ void Group::name(Job& job, NodeId id) {
 void Group::nodeAnswered(Job& job) {
   --unreported_;
   if (--job.unreported > 0) return;
-  for (DeviceState* d : job.on) --d->unsafe;
+  for (DeviceState* d : job.on) madeSafe(*d);
+  for (DeviceState* d : homeOf(job)) noteIdle(*d);
+}
+
+void Group::madeSafe(DeviceState& device) {
+  if (--device.unsafe == 0) freed(device);
 }
 
 // --- members
@@ -242,14 +247,29 @@ void Group::unindex(Job& job, Member& m) {
   for (DeviceState* d : m.at) {
     if (m.listed == Listed::Present) {
       d->present.remove(job);
-      noteIdle(*d);
-      if (d->claims > 0 && d->owner != id_) roster_.poked.insert(d->owner);
+      freed(*d);
     }
-    if (m.lingers) d->lingering.remove(job);
+    if (m.lingers) {
+      d->lingering.remove(job);
+      freed(*d);
+    }
     if (m.listed == Listed::Saved && --d->saved[job.id].second == 0) d->saved.erase(job.id);
   }
   m.listed = Listed::Nowhere;
   m.lingers = false;
+}
+
+// Something has gone from it. Who waits for it, or wants to come back to it, may be of another
+// group.
+void Group::freed(DeviceState& device) {
+  auto poke = [&](GroupId group) {
+    if (group != id_) roster_.poked.insert(group);
+  };
+  if (device.claims > 0) poke(device.owner);
+  for (auto& [id, entry] : device.saved) {
+    entry.first->group->noteIdle(device);
+    poke(entry.first->group->id());
+  }
 }
 
 // --- claims
@@ -281,7 +301,7 @@ void Group::setClaim(Job& job, Devices devices) {
   bool listed = job.queued && !job.heldBack;
   if (listed) unlistWaiter(job);
   if (job.unreported > 0) {
-    for (DeviceState* d : job.on) --d->unsafe;
+    for (DeviceState* d : job.on) madeSafe(*d);
   }
   DeviceTable::unclaim(job.on);
   job.claim = std::move(devices);

@@ -218,7 +218,7 @@ void Group::endSlice(Step& s, Job& job) {
   }
   for (DeviceState* d : slice.on) {
     if (d->holder == &job) d->holder = nullptr;
-    noteIdle(*d);
+    freed(*d);
   }
   disarm(job, Timer::Kind::Hold, job.holdTimer);
   disarm(job, Timer::Kind::Gang, job.gangTimer);

@@ -54,6 +54,9 @@ Master::Master(MasterNeeds needs)
 
 Master::~Master() noexcept(false) {
   shell.stop();
+  // A call that we still owe an answer keeps its session alive beyond us.
+  for (NodeRecord* node : directory.nodes())
+    if (node->link != nullptr) node->link->retire();
   events.log().tee(nullptr);
 }
 

@@ -29,8 +29,13 @@ void NodeLink::whenOpen(std::function<void()> send) {
 }
 
 void NodeLink::retire(std::string why) {
-  tasks_ = nullptr;
+  retire();
   hangUp(std::move(why));
+}
+
+void NodeLink::retire() {
+  tasks_ = nullptr;
+  owed_.give();
 }
 
 Instant NodeLink::now() {

@@ -31,6 +31,7 @@ public:
   // Another session takes its place: from now on this one changes nothing, and answers that are
   // still under way are not heard.
   void retire(std::string why);
+  void retire();  // the master itself ends: its connections do so without us
   bool retired() const { return tasks_ == nullptr; }
   // Nothing is sent before open(): the answer that lets the node in has to leave first.
   bool isOpen() const { return open_; }

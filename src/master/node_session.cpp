@@ -143,6 +143,7 @@ kj::Promise<void> NodeSession::yield(YieldContext context) {
   auto participant = params.getParticipant();
   auto epoch = fromWire(params.getEpoch());
   context.releaseParams();
+  context.allowCancellation();  // who has gone gets no answer, and the call does not keep us alive
   auto answer = link_.owed().untilNextCall();  // the yield itself may bring that call
   shell_.yielded(node_, participant, epoch);
   return answer;

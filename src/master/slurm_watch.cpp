@@ -37,9 +37,11 @@ kj::Promise<void> SlurmWatch::round() {
   });
 }
 
+// While steps are refused no job of Slurm's may be here to ask after.
 bool SlurmWatch::isWorthIt() {
   Question q = question();
-  return !trouble_.empty() || !q.jobs.empty() || !q.suspects.empty();
+  return !trouble_.empty() || !shell_.whyNoSteps().empty() || !q.jobs.empty() ||
+         !q.suspects.empty();
 }
 
 SlurmWatch::Question SlurmWatch::question() {
@@ -52,7 +54,7 @@ SlurmWatch::Question SlurmWatch::question() {
 }
 
 void SlurmWatch::ask() {
-  if (!shell_.config().slurm) return;
+  if (!shell_.config().slurm) return forget();
   again_ = asking_;
   if (asking_) return;
   asking_ = true;
@@ -63,11 +65,20 @@ void SlurmWatch::ask() {
   }));
 }
 
+// What it said is nobody's word any more when it is not to be asked.
+void SlurmWatch::forget() {
+  trouble_.clear();
+  heardRules("");
+  for (JobId id : question().jobs) suspended(*shell_.directory().find(id), false);
+}
+
 void SlurmWatch::heard(const Question& question, const SlurmWord& word) {
   tellTrouble(word.why);
   if (!word.why.empty()) return;
   heardRules(word.preempts);
-  std::erase_if(over_, [&](JobId id) { return shell_.directory().find(id) == nullptr; });
+  auto isGone = [&](JobId id) { return shell_.directory().find(id) == nullptr; };
+  std::erase_if(over_, isGone);
+  std::erase_if(unknown_, isGone);
   for (JobId job : question.jobs) conclude(job, word);
   for (NodeId id : question.suspects) {
     NodeRecord& node = shell_.directory().node(id);
@@ -96,9 +107,20 @@ void SlurmWatch::conclude(JobId id, const SlurmWord& word) {
   bool ours = std::ranges::any_of(job->on, [&](NodeId node) {
     return word.nodes.contains(shell_.directory().node(node).name);
   });
-  if (!ours) return;
+  if (!ours) return tellUnknown(*job);
   if (!word.isThere(job->slurmJob)) return over(id, "Slurm has it no more");
   suspended(*job, word.jobs.at(job->slurmJob) == SlurmWord::Job::Suspended);
+}
+
+// Once: if it is this Slurm's nevertheless, nobody ends what it leaves behind.
+void SlurmWatch::tellUnknown(const JobRecord& job) {
+  if (job.on.empty() || !unknown_.insert(job.id).second) return;
+  shell_.events().log().warning(
+      line("slurm-unknown-node", job)
+          .add("node", shell_.directory().node(*job.on.begin()).name)
+          .add("why",
+               "this Slurm has no node of that name: where it is one of its nodes, `name` in "
+               "node.toml is to be its NodeName"));
 }
 
 // Once: what a node that is away has of it ends when the node comes back.

@@ -37,10 +37,12 @@ private:
   kj::Promise<void> round();
   bool isWorthIt();
   Question question();
+  void forget();
   void heard(const Question& question, const SlurmWord& word);
   void heardRules(const std::string& preempts);
   void conclude(JobId job, const SlurmWord& word);
   void tellTrouble(const std::string& why);
+  void tellUnknown(const JobRecord& job);
   void over(JobId job, const char* because);
   void suspended(JobRecord& job, bool is);
   void taskFailed(kj::Exception&& exception) override;
@@ -52,6 +54,7 @@ private:
   bool again_ = false;
   std::string trouble_;   // why it said nothing, the last time
   std::set<JobId> over_;  // that it was told of already
+  std::set<JobId> unknown_;
   kj::TaskSet tasks_;
 };
 

@@ -171,8 +171,8 @@ void Fence::newGeneration() {
   for (const auto& [job, entries] : orders_) {
     for (const auto& entry : entries) changes.push_back({nameOf(job, entry.operation), "", true});
   }
-  orders_.clear();
   records_.keep(changes);
+  orders_.clear();
 }
 
 void Fence::forget(const JobName& job) {

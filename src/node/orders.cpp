@@ -230,8 +230,8 @@ void Orders::record(const Order& order, const Outcome& outcome) {
 
 void Orders::sessionBegan(const Generation& generation) {
   if (generation == parts_.registry.generation()) return;
+  parts_.fence.newGeneration();  // first: who is killed in between does both anew
   parts_.registry.setGeneration(generation);
-  parts_.fence.newGeneration();
   parts_.bookings.clear();
 }
 

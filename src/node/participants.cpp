@@ -27,6 +27,16 @@ std::string conflict(const JobSpec& wanted, const JobSpec& has) {
   return "";
 }
 
+// As the plugin names them: "17.0", "17.batch".
+bool isStepName(std::string_view name) {
+  constexpr std::string_view kDigits = "0123456789";
+  auto dot = name.find_first_not_of(kDigits);
+  if (dot == 0 || dot == std::string_view::npos || name[dot] != '.') return false;
+  auto step = name.substr(dot + 1);
+  if (step == "batch" || step == "interactive") return true;
+  return !step.empty() && step.find_first_not_of(kDigits) == std::string_view::npos;
+}
+
 }  // namespace
 
 Participants::Participants(Parts parts)
@@ -110,6 +120,12 @@ void Participants::joinAnew(Connection& from, std::uint64_t request, const JoinR
   }
   auto why = job ? conflict(what.spec, job->spec) : "";
   if (!why.empty()) return from.reply(request, TSL_INVALID, why);
+  if (!job && isForeignStep(from, what.spec)) {
+    return from.reply(request, TSL_PERMISSION,
+                      "only steps of Slurm jobs are called as " + text(what.spec.key) +
+                          " is, and uid " + std::to_string(what.spec.uid) +
+                          " has no such step on this node: choose another name");
+  }
   auto* waiter = job && !what.atGate ? atGateBefore(from.peer().process, what.spec.key) : nullptr;
   if (waiter) return takeOver(from, request, *waiter);
   if (mustWait(what)) return waitForMaster(from, request, what);
@@ -132,6 +148,13 @@ void Participants::joinAnew(Connection& from, std::uint64_t request, const JoinR
   sit(p, from);
   seats_[p.id].joining = request;
   askToJoin(p, what);
+}
+
+// Slurm's numbers can be guessed: who took the name of a coming step would keep its user out.
+bool Participants::isForeignStep(const Connection& from, const JobSpec& spec) {
+  const auto& peer = from.peer();
+  bool mayName = spec.slurmJob != 0 || peer.isTrusted || peer.process.uid == 0;
+  return !mayName && isStepName(spec.key.name);
 }
 
 // The task that the process comes from, if it waited for its turn before it started and no process

@@ -115,6 +115,7 @@ private:
 
   void joinAgain(Connection& from, std::uint64_t request, const JoinRequest& what, Participant& p);
   void joinAnew(Connection& from, std::uint64_t request, const JoinRequest& what);
+  static bool isForeignStep(const Connection& from, const JobSpec& spec);
   Participant* atGateBefore(const Process& process, const JobName& job);
   void takeOver(Connection& from, std::uint64_t request, Participant& p);
   void leftGate(Participant& p);
@@ -131,6 +132,7 @@ private:
                     Participant& p);
   void startWaiting(ParticipantId id, const tsl_acquire& what);
   void tellAcquire(ParticipantId id, RequestId request);
+  void sendAcquire(ParticipantId id, RequestId request);
   void askPlace(ParticipantId id, RequestId request);
   void awaitReturn(const Participant& p);
   // `then` may end the timer that calls it.

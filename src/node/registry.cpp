@@ -396,9 +396,9 @@ Epoch Registry::highest(std::uint32_t device) const {
 
 void Registry::setGeneration(const Generation& generation) {
   if (generation == generation_) return;
-  generation_ = generation;
   Grant asText{{generation.number, generation.id}, {}};
   records_.put("generation", encode(asText));
+  generation_ = generation;
 }
 
 const DeviceBytes* Registry::savedByHand(const Identity& process) const {

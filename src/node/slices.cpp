@@ -95,8 +95,12 @@ void Participants::startWaiting(ParticipantId id, const tsl_acquire& what) {
 }
 
 void Participants::tellAcquire(ParticipantId id, RequestId request) {
+  if (!seats_[id].told) sendAcquire(id, request);
+}
+
+void Participants::sendAcquire(ParticipantId id, RequestId request) {
   auto* p = registry_.participant(id);
-  if (!p || !p->wait || p->wait->request != request || seats_[id].told) return;
+  if (!p || !p->wait || p->wait->request != request) return;
   for (const auto* m : registry_.membersOf(p->job)) {
     if (!m->mps || m->ended) continue;
     return giveUp(id, request, TSL_UNSUPPORTED, mpsRefusal(m->process.identity.pid, kMpsByDriver));
@@ -128,12 +132,11 @@ void Participants::tellAcquire(ParticipantId id, RequestId request) {
   });
 }
 
-// The report has said that it waits. Its place in the queue comes with the answer to an acquire.
+// The report has said that it waits: whoever gives up from now on takes that back. Its place in the
+// queue comes with the answer to an acquire.
 void Participants::askPlace(ParticipantId id, RequestId request) {
   auto* p = registry_.participant(id);
-  if (!p || !p->wait || p->wait->hasPlace()) return;
-  seats_[id].told = false;
-  tellAcquire(id, request);
+  if (p && p->wait && !p->wait->hasPlace()) sendAcquire(id, request);
 }
 
 void Participants::startDeadline(ParticipantId id, RequestId request, std::int64_t ms) {

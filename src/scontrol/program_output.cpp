@@ -45,12 +45,18 @@ std::vector<char*> pointersTo(std::vector<std::string>& texts) {
   return pointers;
 }
 
+// By which people tell Slurm's commands what to leave out, or another cluster to ask.
+bool isTaste(std::string_view name) {
+  return name.starts_with("SQUEUE_") || (name.starts_with("SLURM_") && name != "SLURM_CONF=");
+}
+
 // Ours, but for those that are given: of two with one name a program finds either.
 std::vector<std::string> environmentWith(std::vector<std::string> variables) {
   variables.emplace_back("LC_ALL=C");
   auto given = variables;
   for (char** each = environ; *each != nullptr; ++each) {
     std::string_view name(*each, std::strcspn(*each, "=") + 1);
+    if (isTaste(name)) continue;
     if (std::ranges::none_of(given, [&](const auto& g) { return g.starts_with(name); }))
       variables.emplace_back(*each);
   }

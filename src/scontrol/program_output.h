@@ -14,7 +14,8 @@ struct ProgramOutput {
   std::string why;  // "" if it ran to its end, else why not
 };
 
-// Found in PATH, told to speak English; `more` are variables of its own, NAME=VALUE. One that takes
+// Found in PATH, told to speak English, and nothing of how whoever started us likes Slurm's answers
+// (SQUEUE_*, SLURM_* but SLURM_CONF); `more` are variables of its own, NAME=VALUE. One that takes
 // longer than `timeout` is killed.
 ProgramOutput outputOf(const std::vector<std::string>& words, std::chrono::microseconds timeout,
                        const std::vector<std::string>& more = {});

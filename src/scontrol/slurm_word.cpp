@@ -45,12 +45,18 @@ bool SlurmWord::isThere(std::uint32_t job) const {
   return it != jobs.end() && it->second != Job::Queued;
 }
 
-std::map<std::uint32_t, SlurmWord::Job> parseQueue(const std::string& text) {
-  std::map<std::uint32_t, SlurmWord::Job> jobs;
+void parseQueue(const std::string& text, SlurmWord& into) {
   std::istringstream lines(text);
-  std::uint32_t number = 0;
-  for (std::string state; lines >> number >> state;) jobs[number] = standOf(state);
-  return jobs;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::uint32_t number = 0;
+    std::string state, more;
+    if (!(words >> number >> state) || words >> more) {
+      into.why = "squeue said \"" + line + "\", which is no job and its state";
+      return;
+    }
+    into.jobs[number] = standOf(state);
+  }
 }
 
 void parseNodes(const std::string& text, SlurmWord& into) {
@@ -79,7 +85,7 @@ SlurmWord askSlurm(const std::string& conf, std::chrono::microseconds timeout) {
   if (!word.why.empty()) return word;
   parseNodes(nodes, word);
   auto queue = heard({"squeue", "--all", "--noheader", "--format=%A %T"}, conf, timeout, word.why);
-  word.jobs = parseQueue(queue);
+  if (word.why.empty()) parseQueue(queue, word);
   return word;
 }
 

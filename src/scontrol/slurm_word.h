@@ -22,8 +22,10 @@ struct SlurmWord {
   bool isThere(std::uint32_t job) const;
 };
 
-// `squeue --format "%A %T"` and the records of nodes. Pure.
-std::map<std::uint32_t, SlurmWord::Job> parseQueue(const std::string& text);
+// `squeue --format "%A %T"`; a line that is nothing like it is a `why`, for those that follow are
+// not known. Pure.
+void parseQueue(const std::string& text, SlurmWord& into);
+// The records of nodes. Pure.
 void parseNodes(const std::string& text, SlurmWord& into);
 // Whether the configuration lets anybody see all jobs, and how it pre-empts. Pure.
 void parseRules(const std::string& text, SlurmWord& into);

@@ -23,6 +23,31 @@ TEST_CASE("a node whose connection is lost is suspect, and its job holds on", "[
   house.until([&] { return node.entered(1); });
 }
 
+TEST_CASE("a node that is owed the answer to a yield is suspect when its connection is lost",
+          "[master]") {
+  MasterConfig config;
+  config.heartbeat = std::chrono::hours(1);
+  config.suspectAfter = std::chrono::hours(10);
+  MasterHouse house(config);
+  ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2");
+  for (auto* node : {&n1, &n2}) {
+    node->connect(house.address);
+    node->join("rl", "A", 1);
+  }
+  for (auto* node : {&n1, &n2}) node->acquire(1, 100);
+  house.until([&] { return n1.entered(1) && n2.entered(1); });
+  n1.yieldUnanswered(1);  // no order follows: the slice runs on at n2
+  SECTION("by the network") {
+    n1.disconnect();
+    house.until([&] { return house.state("n1") == NodeState::Suspect; });
+    n1.connect(house.address);
+    CHECK(house.state("n1") == NodeState::Up);
+  }
+  SECTION("by the end of the master") {
+    house.restart();
+  }
+}
+
 TEST_CASE("nothing is granted on a suspect node until it is back", "[master]") {
   MasterHouse house;
   ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2");

@@ -288,6 +288,16 @@ void ScriptedNode::yieldWith(std::uint64_t participant, Epoch epoch) {
   call.send().wait(loop_.scope);
 }
 
+void ScriptedNode::yieldUnanswered(std::uint64_t participant) {
+  auto& p = participants_.at(participant);
+  p.entered = false;
+  auto call = session().yieldRequest();
+  call.setParticipant(participant);
+  toWire(p.epoch, call.initEpoch());
+  call.send().ignoreResult().detach([](kj::Exception&&) {});
+  session().heartbeatRequest().send().wait(loop_.scope);  // calls are heard in their order
+}
+
 void ScriptedNode::leave(std::uint64_t participant, bool died) {
   participants_.erase(participant);
   auto call = session().leftRequest();

@@ -35,6 +35,7 @@ public:
   void yield(std::uint64_t participant);
   void forgetYield(std::uint64_t participant) { participants_.at(participant).entered = false; }
   void yieldWith(std::uint64_t participant, Epoch epoch);
+  void yieldUnanswered(std::uint64_t participant);  // heard when this returns
   void leave(std::uint64_t participant, bool died = false);
   void endJob(const std::string& group, const std::string& job);
   void seeMember(std::uint64_t member, const std::string& group, const std::string& job,

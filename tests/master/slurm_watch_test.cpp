@@ -159,6 +159,9 @@ TEST_CASE("FF-G11: while Slurm stops jobs in turn no step begins", "[master]") {
   w.house.slurm.preempts = "GANG,SUSPEND";
   w.house.until([&] { return !admit().ok(); });
   CHECK(admit().detail.find("PreemptMode=GANG,SUSPEND of slurm.conf") == 0);
+  w.n1.leave(1);
+  w.n1.endJob("rl", "17.0");
+  w.house.until([&] { return w.house.shell().directory().jobs().empty(); });
   w.house.slurm.preempts = "";
   w.house.until([&] { return admit().ok(); });
 }

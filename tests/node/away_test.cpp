@@ -176,6 +176,24 @@ TEST_CASE("an acquire while the master is away waits in the report", "[node]") {
   CHECK(a->answerTo(request).epoch_counter == 7);
 }
 
+TEST_CASE("an acquire that ends while a session begins is taken back, for the report has told it",
+          "[node]") {
+  World w;
+  auto a = w.node.joined("a");
+  w.masterGone();
+  auto request = a->startAcquire();
+  CHECK(a->call(message(TSL_STATUS)).status == TSL_OK);
+  w.master.holdEntry = true;
+  w.master.listenAgain();
+  w.l.pumpUntil([&] { return w.master.participants["a"].waiting; });
+  auto told = std::to_string(std::uint64_t(w.master.participants["a"].request));
+  a->send(message(TSL_LEAVE));
+  CHECK(a->answerTo(request).status == TSL_CANCELLED);
+  w.master.letEnter();
+  w.l.pumpUntil([&] { return w.master.count("left") == 1; });
+  CHECK(w.master.heard("cancel " + told));
+}
+
 TEST_CASE("a try in flight when the master goes is answered", "[node]") {
   World w;
   auto a = w.node.joined("a");

@@ -129,7 +129,10 @@ public:
     context.getResults().setSession(kj::heap<Session>(m_));
     toWire(m_.generation, context.getResults().initGeneration());
     context.getResults().setHeartbeatUs(m_.heartbeatUs);
-    return kj::READY_NOW;
+    if (!m_.holdEntry) return kj::READY_NOW;
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    m_.entry_ = kj::mv(paf.fulfiller);
+    return kj::mv(paf.promise);
   }
 
 private:

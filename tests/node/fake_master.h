@@ -28,6 +28,8 @@ public:
   bool holdJoins = false;  // until letJoins()
   void letJoins();
   bool holdAdmit = false;  // for ever
+  bool holdEntry = false;  // of a session, until letEnter()
+  void letEnter() { entry_->fulfill(); }
   std::uint64_t nextTicket = 1;
   std::uint64_t heartbeatUs = 60'000'000;
   bool nameIsTaken = false;                     // it refuses whoever comes
@@ -88,6 +90,7 @@ private:
   std::vector<kj::Own<Link>> links_;
   kj::Maybe<wire::NodeDaemon::Client> daemon_;
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> heldJoins_;
+  kj::Own<kj::PromiseFulfiller<void>> entry_;
   kj::Promise<void> accepting_ = kj::READY_NOW;
 };
 

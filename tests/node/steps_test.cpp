@@ -95,6 +95,19 @@ TEST_CASE("FF-F1: only what root started speaks for a step", "[node]") {
   CHECK(w.node->registry().steps().empty());
 }
 
+TEST_CASE("FF-F1: the name of a step is for its user, before the step is there, too", "[node]") {
+  World w;
+  auto user = w.node.program(kNobody);
+  for (const char* name : {"17.0", "18.0", "18.batch", "18.interactive"}) {
+    auto reply = user->call(joinMessage("rl", name));
+    CHECK(reply.status == TSL_PERMISSION);
+    CHECK_THAT(reply.detail, Contains("has no such step on this node"));
+  }
+  for (const char* name : {"18", "18.", ".0", "18.0.1", "run-18.0"}) {
+    CHECK(w.node.program(kNobody)->call(joinMessage("rl", name)).status == TSL_OK);
+  }
+}
+
 TEST_CASE("the account of a step outlives the daemon, with the turn that it has", "[node]") {
   World w;
   REQUIRE(w.begin().status == TSL_OK);

@@ -38,6 +38,15 @@ TEST_CASE("a program finds variables that are meant for it, once", "[scontrol]")
   CHECK(said.out == "here /bin\n");
 }
 
+TEST_CASE("a program does not find how whoever started us likes Slurm's answers", "[scontrol]") {
+  ::setenv("SQUEUE_USERS", "nobody", 1);
+  ::setenv("SLURM_CLUSTERS", "far", 1);
+  ::setenv("SLURM_CONF", "here", 1);
+  auto said = outputOf({"sh", "-c", "echo $SQUEUE_USERS$SLURM_CLUSTERS$SLURM_CONF"}, 60s);
+  for (const char* name : {"SQUEUE_USERS", "SLURM_CLUSTERS", "SLURM_CONF"}) ::unsetenv(name);
+  CHECK(said.out == "here\n");
+}
+
 TEST_CASE("a program that is not there, or is killed, is told", "[scontrol]") {
   CHECK(outputOf({"timeslice-no-such-program"}, 60s).why == "No such file or directory");
   CHECK(outputOf({"sh", "-c", "kill -9 $$"}, 60s).exit == 128 + 9);

@@ -6,24 +6,40 @@ using namespace ts;
 using Job = SlurmWord::Job;
 
 TEST_CASE("a job of the queue runs unless its state says that nothing of it does", "[scontrol]") {
-  auto jobs = parseQueue(
+  SlurmWord word;
+  parseQueue(
       "17 RUNNING\n18 PENDING\n19 SUSPENDED\n20 COMPLETING\n21 REQUEUE_HOLD\n22 CONFIGURING\n"
-      "23 A_STATE_OF_LATER\n24 STOPPED\n25 NODE_FAIL\n");
-  CHECK(jobs == std::map<std::uint32_t, Job>{{17, Job::Running},
-                                             {18, Job::Queued},
-                                             {19, Job::Suspended},
-                                             {20, Job::Running},
-                                             {21, Job::Queued},
-                                             {22, Job::Running},
-                                             {23, Job::Running},
-                                             {24, Job::Running},
-                                             {25, Job::Queued}});
-  CHECK(parseQueue("").empty());
+      "23 A_STATE_OF_LATER\n24 STOPPED\n25 NODE_FAIL\n",
+      word);
+  CHECK(word.jobs == std::map<std::uint32_t, Job>{{17, Job::Running},
+                                                  {18, Job::Queued},
+                                                  {19, Job::Suspended},
+                                                  {20, Job::Running},
+                                                  {21, Job::Queued},
+                                                  {22, Job::Running},
+                                                  {23, Job::Running},
+                                                  {24, Job::Running},
+                                                  {25, Job::Queued}});
+  CHECK(word.why.empty());
+}
+
+TEST_CASE("an empty queue has no jobs, and a line that is no job's makes all of it unheard",
+          "[scontrol]") {
+  SlurmWord empty;
+  parseQueue("", empty);
+  CHECK(empty.jobs.empty());
+  CHECK(empty.why.empty());
+  for (std::string line :
+       {"CLUSTER: far", "17", "RUNNING 17", "17 RUNNING on n1", "4294967296 RUNNING", ""}) {
+    SlurmWord word;
+    parseQueue("16 RUNNING\n" + line + "\n18 RUNNING\n", word);
+    CHECK(word.why == "squeue said \"" + line + "\", which is no job and its state");
+  }
 }
 
 TEST_CASE("a job is there while it runs or is suspended", "[scontrol]") {
   SlurmWord word;
-  word.jobs = parseQueue("17 RUNNING\n18 PENDING\n19 SUSPENDED\n");
+  parseQueue("17 RUNNING\n18 PENDING\n19 SUSPENDED\n", word);
   CHECK(word.isThere(17));
   CHECK_FALSE(word.isThere(18));
   CHECK(word.isThere(19));

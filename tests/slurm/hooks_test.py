@@ -175,8 +175,8 @@ def _(test, how):
 def _(test, how):
     for kind in (JOIN, ACQUIRE):
         test.node.at(kind, how)
-        if kind == ACQUIRE and how != "refuses":
-            assert_gate_waits(test)
+        if kind == ACQUIRE and how in ("fails", "hangs"):
+            assert_gate_waits(test, asks=3 if how == "fails" else 1)
             continue
         done = test.slurm.srun("-n2", RL, "echo", "it ran")
         test.assertNotEqual(done.returncode, 0)
@@ -191,13 +191,15 @@ GATE = {JOIN: {"fails": "the connection was closed (node daemon at DIR/says-no);
                           "the group's users",
                "babbles": "what came is no message of the protocol (node daemon at DIR/says-no); see its log"},
         ACQUIRE: {"refuses": f"acquire in group 'rl': PERMISSION: {NO} (node daemon at DIR/says-no); ask the operator to add you "
-                             "to the group's users"}}
+                             "to the group's users",
+                  "babbles": "what came is no message of the protocol (node daemon at DIR/says-no); see its log"}}
 
 
-def assert_gate_waits(test):
+def assert_gate_waits(test, asks):
     """For as long as the turn takes, through connections that break, and not a moment longer than the job."""
     srun = test.slurm.start_command("srun", "-n1", RL, "echo", "it ran", user=NOBODY)
-    until(lambda: ACQUIRE in test.node.heard, "it asks for its turn")
+    until(lambda: test.node.heard.count(ACQUIRE) >= asks, "it asks for its turn")
+    test.assertIsNone(srun.poll())
     test.slurm.run("scancel", "-u", "nobody")
     out, _ = srun.communicate(timeout=60)
     test.assertNotEqual((srun.returncode, out), (0, "it ran\n"))
