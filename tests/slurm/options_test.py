@@ -67,6 +67,12 @@ class Options(unittest.TestCase):
             f"TIMESLICE_GROUP=green srun -n1 {RL} {' '.join(map(repr, ECHO))}"]), RL, env={"TIMESLICE_GROUP": "black"})
         self.assertEqual([line.split()[0] for line in out.splitlines()], ["rl", "blue", "green", "rl"])
 
+    def test_a_step_within_a_step_counts_its_own_tasks(self):
+        inner = "srun --overlap -n1 bash -c 'echo inner $TIMESLICE_GANG'"
+        done = self.slurm.srun("-wn1", "-n2", RL, "--timeslice-launch=open", "bash", "-c",
+                               f"test $SLURM_PROCID = 0 || {inner}; echo outer $TIMESLICE_GANG")
+        self.assertEqual(sorted(done.stdout.splitlines()), ["inner 1", "outer 2", "outer 2"], done.stderr)
+
     def test_FF_G14_a_job_whose_user_exports_nothing_is_asked_for_all_the_same(self):
         out = self.batch(f"/bin/bash -c \"{SHOW}\"; srun -n1 /bin/bash -c \"{SHOW}\"", RL, "--export=NONE")
         self.assertRegex(out, r"(?s)TIMESLICE_GROUP=rl\n.*TIMESLICE_JOB=\d+\.batch\n.*TIMESLICE_GROUP=rl\n.*"
@@ -95,7 +101,7 @@ class Options(unittest.TestCase):
         self.assertEqual(nested.count(PRELOAD), 1)
 
     def test_a_step_with_gpus_claims_those_and_one_without_all_of_the_node(self):
-        both = self.slurm.srun("-n1", RL, "bash", "-c", "echo $TIMESLICE_DEVICES").stdout.strip().split(",")
+        both = self.slurm.srun("-n1", "-wn1", RL, "bash", "-c", "echo $TIMESLICE_DEVICES").stdout.strip().split(",")
         self.assertEqual(len(both), 2)
         second = self.batch("srun --exact -n1 --gres=gpu:1 sleep 0.2 & srun --exact -n1 --gres=gpu:1 bash -c "
                             "'echo $SLURM_STEP_GPUS $TIMESLICE_DEVICES' & wait", RL, "-pgpu", "-n2", "--gres=gpu:2",
