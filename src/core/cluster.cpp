@@ -219,6 +219,15 @@ std::vector<JobView> Cluster::jobs() const {
   return all;
 }
 
+std::optional<JobId> Cluster::claimant(const Device& device) const {
+  auto node = state_->roster.nodes.find(device.node);
+  if (node == state_->roster.nodes.end()) return std::nullopt;
+  for (const auto& [id, job] : node->second.jobs) {
+    if (std::binary_search(job->claim.begin(), job->claim.end(), device)) return id;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::uint64_t> Cluster::ticket(RequestId request) const {
   auto it = state_->roster.requests.find(request);
   if (it == state_->roster.requests.end()) return std::nullopt;

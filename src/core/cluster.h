@@ -56,6 +56,8 @@ public:
   std::optional<JobView> view(JobId job) const;
   std::vector<GroupView> groups() const;
   std::vector<JobView> jobs() const;
+  // One of the jobs that claim it, which are all of one group.
+  std::optional<JobId> claimant(const Device& device) const;
   // The place of a waiting acquire, to be kept by its node: given back in AcquireRequested, it
   // outlives the master. Nothing when the request does not wait.
   std::optional<std::uint64_t> ticket(RequestId request) const;

@@ -309,6 +309,8 @@ void Group::moveFailed(Step& s, Job& job, FaultKind kind, const Outcome& o) {
   }
   ++job.failures;
   if (o.lasting || job.failures >= roster_.config.quiesceAttempts) {
+    // Half of it is saved, and the rest must not run beside a holder: tried on, at its pace.
+    if (kind == FaultKind::Quiesce && job.hasSaved()) backOff(s, job, job.failures, true);
     return setFault(s, job, kind, job.cause, o.detail);
   }
   backOff(s, job, job.failures, true);

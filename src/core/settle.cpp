@@ -68,7 +68,8 @@ void Group::release(Step& s, Job& job) {
 // two such jobs, each on the way of the other, would stay so for ever.
 void Group::settleHalf(Step& s, Job& job) {
   if (!job.still()) {
-    quiesce(s, job);  // never saved beside running
+    bool tooEarly = job.retryAt && s.now < *job.retryAt;
+    if (!tooEarly) quiesce(s, job);  // never saved beside running
     return;
   }
   std::vector<DeviceState*> home = homeOf(job);

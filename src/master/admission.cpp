@@ -88,16 +88,14 @@ Outcome check(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
 
 // A device belongs to one group: the core refuses a join that finds it otherwise.
 Outcome checkOwners(Shell& shell, const NodeRecord& node, const JobName& name, Indices devices) {
-  for (const JobView& other : shell.cluster().jobs()) {
-    auto* record = shell.directory().find(other.job);
-    if (record == nullptr || record->name.group == name.group) continue;
-    for (std::uint32_t index : devices) {
-      if (std::ranges::find(other.claim, Device{node.id, index}) == other.claim.end()) continue;
-      return refused(Cause::DeviceOwned, "device " + std::to_string(index) + " of node " +
-                                             node.name + " is claimed by job " +
-                                             record->name.group + "/" + record->name.name +
-                                             ", and a device belongs to one group");
-    }
+  for (std::uint32_t index : devices) {
+    auto claimant = shell.cluster().claimant({node.id, index});
+    auto* other = claimant ? shell.directory().find(*claimant) : nullptr;
+    if (other == nullptr || other->name.group == name.group) continue;
+    return refused(Cause::DeviceOwned, "device " + std::to_string(index) + " of node " + node.name +
+                                           " is claimed by job " + other->name.group + "/" +
+                                           other->name.name +
+                                           ", and a device belongs to one group");
   }
   return {};
 }
