@@ -219,6 +219,11 @@ std::vector<JobView> Cluster::jobs() const {
   return all;
 }
 
+bool Cluster::gathered(JobId id) const {
+  const Job* job = state_->roster.job(id);
+  return job && job->gathered();
+}
+
 std::optional<JobId> Cluster::claimant(const Device& device) const {
   auto node = state_->roster.nodes.find(device.node);
   if (node == state_->roster.nodes.end()) return std::nullopt;

@@ -79,7 +79,7 @@ std::string declaredText(const JobDeclared& e, const Names& names) {
   if (e.options.priority != 0) line.put("priority", std::to_string(e.options.priority));
   line.yes("keep-broken", e.options.onBroken == OnBroken::Keep);
   for (NodeId node : e.nodes) line.node(node);
-  return line.done();
+  return line.yes("gathered", e.gathered).done();
 }
 
 std::string grantText(const Grant& a, const Names& names) {
@@ -164,10 +164,10 @@ const char* text(Outcome::Code c) {
 }
 
 const char* text(Notice::Kind k) {
-  static constexpr std::array words{"switch-started",   "switch-finished", "switch-rolled-back",
-                                    "slice-ended",      "job-faulted",     "job-broken",
-                                    "outside",          "reentry-let-in",  "missed-slice",
-                                    "waiter-held-back", "stale-dropped",   "join-refused"};
+  static constexpr std::array words{
+      "switch-started",   "switch-finished", "switch-rolled-back", "slice-ended",  "job-faulted",
+      "job-broken",       "outside",         "reentry-let-in",     "missed-slice", "gang-gathered",
+      "waiter-held-back", "stale-dropped",   "join-refused"};
   return word(words, k);
 }
 

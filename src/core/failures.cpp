@@ -131,6 +131,7 @@ void Group::saveFinished(Step& s, Job& job, const Order& order, const Outcome& o
 
 // Who is only put back where it came from is saved again by the rescue of whom it makes room for.
 void Group::undo(Job& job) {
+  if (mayNotRun(job)) return;
   job.unsavable = true;
   if (!job.cameIn && (job.hasSaved() || job.moving())) setRescue(job, true);
 }
@@ -308,12 +309,11 @@ void Group::moveFailed(Step& s, Job& job, FaultKind kind, const Outcome& o) {
     return;
   }
   ++job.failures;
-  if (o.lasting || job.failures >= roster_.config.quiesceAttempts) {
-    // Half of it is saved, and the rest must not run beside a holder: tried on, at its pace.
-    if (kind == FaultKind::Quiesce && job.hasSaved()) backOff(s, job, job.failures, true);
-    return setFault(s, job, kind, job.cause, o.detail);
-  }
-  backOff(s, job, job.failures, true);
+  bool forGood = o.lasting || job.failures >= roster_.config.quiesceAttempts;
+  // Half of it is saved, and the rest must not run beside a holder: tried on, at its pace.
+  bool goesOn = (kind == FaultKind::Quiesce && job.hasSaved()) || mayNotRun(job);
+  if (!forGood || goesOn) backOff(s, job, job.failures, true);
+  if (forGood) setFault(s, job, kind, job.cause, o.detail);
 }
 
 // Doubles from the first to the cap. `itself`: the job is left alone that long, not only asked
@@ -338,6 +338,7 @@ void Group::setFault(Step& s, Job& job, FaultKind kind, Cause cause, std::string
   Notice said{Notice::Kind::JobFaulted, id_, job.id, {}, job.cause, kind, job.detail};
   s.out.push_back(std::move(said));
   if (worse) refuseAll(s, job, {Obstacle::Kind::Refuse, Cause::JobFaulted, job.id, job.detail});
+  if (worse) setRescue(job, false);
   // "restore of I fails for good: I faulted(restore), ended by policy; the group goes on"
   if (kind == FaultKind::Restore) endByPolicy(s, job, Cause::JobFaulted);
 }

@@ -114,9 +114,10 @@ private:
   void on(Step&, const AcquireRequested&);
   void on(Step&, const AcquireCancelled&);
   void askedAgain(Step&, Participant&, const AcquireRequested&);
-  void wait(Participant&, Instant now);
+  void wait(Step&, Participant&);
   void admitLate(Step&);
   void stopWaiting(Participant&);
+  void enqueueWhenComplete(Step&, Job&);
   void enqueue(Job&, Instant now);
   void dequeue(Job&);
   void listWaiter(Job&);

@@ -28,8 +28,7 @@ std::string Job::lateCalls() const {
 }
 
 bool Job::complete() const {
-  if (participants.empty() || claim.empty()) return false;
-  return gathered || options.gang <= everJoined;
+  return !participants.empty() && !claim.empty() && gathered();
 }
 
 bool Job::runs(const Member& member) const {

@@ -129,7 +129,7 @@ struct Job {
   std::set<NodeId> named;        // every node that it is known to be on
   std::uint32_t unreported = 0;  // of these, how many have neither reported nor died
   std::uint32_t everJoined = 0;
-  bool gathered = false;  // a gang's N have all joined once, if in an earlier master's life
+  bool gatheredBefore = false;  // a gang's N have all joined once, in an earlier master's life
 
   Devices claim;
   std::vector<DeviceState*> on;  // claim, resolved
@@ -180,6 +180,7 @@ struct Job {
 
   // Each member by its name: one of many ranks that hangs is looked for by its pid.
   std::string lateCalls() const;
+  bool gathered() const { return gatheredBefore || options.gang <= everJoined; }
   bool complete() const;  // "A job is queued only when its claim is complete"
   bool still() const;     // barrier 1: no member of it runs, anywhere
   bool moving() const;    // a save or restore is under way

@@ -16,8 +16,11 @@ void Group::on(Step& s, const JobDeclared& e) {
   job.group = this;
   job.options = e.options;
   jobs_.insert(&job);
+  job.gatheredBefore |= e.gathered;
   for (NodeId node : e.nodes) name(job, node);
-  if (!isNew) reclaim(s, job, false);
+  if (isNew) return;
+  reclaim(s, job, false);
+  enqueueWhenComplete(s, job);
 }
 
 void Group::on(Step& s, const JobEnded& e) {
@@ -75,13 +78,15 @@ void Group::on(Step& s, const ParticipantJoined& e) {
     p.process = e.process;
     roster_.participants[p.id] = &p;
     roster_.processes[p.process].push_back(&p);
+    bool gathered = job.gathered();
     ++job.everJoined;
+    if (job.gathered() && !gathered) notice(s, Notice::Kind::GangGathered, job);
   }
   p.devices = e.devices;
   p.reported = true;
   reclaim(s, job, false);
   if (job.slice && job.slice->recovered && node.state == Node::State::Reporting) joinSlice(p);
-  if (!job.queued && !job.waiting.empty() && job.complete()) enqueue(job, s.now);
+  enqueueWhenComplete(s, job);
 }
 
 void Group::on(Step& s, const ParticipantLeft& e) {
@@ -90,7 +95,6 @@ void Group::on(Step& s, const ParticipantLeft& e) {
   remove(s, p, e.died, e.died ? Cause::TargetGone : Cause::Cancelled);
   if (!e.undone) return;
   --job.everJoined;
-  job.gathered &= job.everJoined >= job.options.gang;
   if (job.queued && !job.move && !job.complete()) dequeue(job);  // until the gang is there again
 }
 

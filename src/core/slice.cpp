@@ -293,7 +293,7 @@ void Group::askToYield(Step& s, Job& job) {
 void Group::on(Step& s, const SliceReported& e) {
   Participant& p = *roster_.participant(e.participant);
   Job& job = *p.job;
-  job.gathered = true;
+  job.gatheredBefore = true;
   if (findSlice(s, job, p.node, e.epoch, job.on)) joinReported(p);
 }
 
@@ -305,7 +305,7 @@ void Group::on(Step& s, const GrantReported& e) {
   bool isVoid =
       node.returning || node.condemned.count(job.id) || DeviceTable::foreign(devices, id_);
   if (isVoid) return give(s, OrderKind::EndSlice, EndSlice{{}, e.node, job.id, e.epoch}), void();
-  job.gathered = true;
+  job.gatheredBefore = true;
   if (findSlice(s, job, e.node, e.epoch, devices) && job.slice->recovered)
     addToSlice(job, e.devices);
 }

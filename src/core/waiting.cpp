@@ -21,8 +21,7 @@ void Group::on(Step& s, const AcquireRequested& e) {
     return refuse(s, p, Cause::JobFaulted, job.id, job.faultDetail);
   }
   reclaim(s, job, true);
-  job.gathered |= job.everJoined >= job.options.gang || e.ticket != 0;  // it had a place once
-  if (job.claim.empty() && job.gathered) return refuse(s, p, Cause::NoClaim);
+  if (job.claim.empty() && job.gathered()) return refuse(s, p, Cause::NoClaim);
   if (mayEnter(p, s.now)) return enter(s, p);
   p.ticket = e.ticket ? e.ticket : ++roster_.tickets;
   roster_.tickets = std::max(roster_.tickets, p.ticket);
@@ -30,7 +29,7 @@ void Group::on(Step& s, const AcquireRequested& e) {
     return refuse(s, p, paused_ ? Cause::Paused : Cause::Busy);
   }
   if (auto holder = closesCycle(roster_, p)) return refuse(s, p, Cause::Deadlock, *holder);
-  wait(p, s.now);
+  wait(s, p);
 }
 
 // A node that re-declares its waiters after a new connection may have numbered them anew.
@@ -67,13 +66,13 @@ void Group::on(Step& s, const AcquireCancelled& e) {
   roster_.requests.erase(std::exchange(p.request, RequestId{}));
 }
 
-void Group::wait(Participant& p, Instant now) {
+void Group::wait(Step& s, Participant& p) {
   Job& job = *p.job;
   p.stand = Participant::Stand::Waiting;
   roster_.requests[p.request] = &p;
   job.waiting.push_back(&p);
   job.finishing = false;
-  if (!job.queued && job.complete()) enqueue(job, now);
+  enqueueWhenComplete(s, job);
   if (job.slice) late_.insert(&job);
   armGang(job);
 }
@@ -105,6 +104,13 @@ void Group::stopWaiting(Participant& p) {
   } else {
     dequeue(job);
   }
+}
+
+// What came to a device between its first acquire and the last join of its gang is of its claim.
+void Group::enqueueWhenComplete(Step& s, Job& job) {
+  if (job.queued || job.waiting.empty() || !job.gathered()) return;
+  reclaim(s, job, true);
+  if (job.complete()) enqueue(job, s.now);
 }
 
 void Group::enqueue(Job& job, Instant now) {

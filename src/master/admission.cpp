@@ -117,7 +117,7 @@ Outcome join(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
              wire::Participant::Reader participant) {
   if (Outcome o = check(shell, node, spec, participant); !o.ok()) return o;
   shell.takeJoinRefusal();
-  JobRecord& job = declared(shell, spec, {node.id});
+  JobRecord& job = declared(shell, spec, {node.id}, false);
   ParticipantRecord& record = joined(shell, node, job, participant);
   if (auto why = shell.takeJoinRefusal()) return undone(shell, job, record, *why);
   return {};
@@ -136,7 +136,8 @@ Outcome admissible(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec, I
   return checkOwners(shell, node, name, devices);
 }
 
-JobRecord& declared(Shell& shell, wire::JobSpec::Reader spec, std::vector<NodeId> nodes) {
+JobRecord& declared(Shell& shell, wire::JobSpec::Reader spec, std::vector<NodeId> nodes,
+                    bool gathered) {
   JobName name = fromWire(spec.getKey());
   auto* known = shell.directory().find(name);
   // A job that a node reports exists, whatever has become of its group's section meanwhile.
@@ -144,7 +145,7 @@ JobRecord& declared(Shell& shell, wire::JobSpec::Reader spec, std::vector<NodeId
   JobRecord& job =
       known != nullptr ? *known : shell.directory().add(name, spec.getUid(), optionsFromWire(spec));
   if (spec.getSlurmJob() != 0) job.slurmJob = spec.getSlurmJob();
-  shell.feed(JobDeclared{job.id, job.group, job.options, std::move(nodes)});
+  shell.feed(JobDeclared{job.id, job.group, job.options, std::move(nodes), gathered});
   return job;
 }
 

@@ -16,7 +16,8 @@ Outcome admissible(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
                    capnp::List<std::uint32_t>::Reader devices);
 
 // What a node reports exists, whatever the configuration has come to say: no checks.
-JobRecord& declared(Shell& shell, wire::JobSpec::Reader spec, std::vector<NodeId> nodes);
+JobRecord& declared(Shell& shell, wire::JobSpec::Reader spec, std::vector<NodeId> nodes,
+                    bool gathered);
 ParticipantRecord& joined(Shell& shell, NodeRecord& node, JobRecord& job,
                           wire::Participant::Reader participant);
 

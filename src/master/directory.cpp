@@ -94,7 +94,7 @@ void Directory::remove(JobRecord& job) {
 bool Directory::place(JobRecord& job, NodeRecord& node) {
   if (!node.jobs.try_emplace(job.id, &job).second) return false;
   job.on.insert(node.id);
-  if (job.on.size() + job.named.size() > 1) tellNodes(job);
+  tellNodes(job);
   return true;
 }
 
@@ -102,6 +102,7 @@ void Directory::unplace(JobRecord& job, NodeRecord& node) {
   if (node.jobs.erase(job.id) == 0) return;
   job.on.erase(node.id);
   job.named.erase(node.id);
+  job.informed.erase(node.id);
   if (!job.on.empty()) tellNodes(job);
 }
 

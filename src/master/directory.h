@@ -53,6 +53,7 @@ struct NodeRecord {
   std::vector<DeviceRecord> devices;
   NodeState state = NodeState::Named;
   bool drained = false;
+  bool reported = false;     // to this master
   Instant since;             // when `state` began
   NodeLink* link = nullptr;  // set while a session lives
   ByLocalNumber<ParticipantRecord> participants;
@@ -63,14 +64,23 @@ struct NodeRecord {
   std::set<OperationId> open;  // orders without an end, in the order they were given
 };
 
+// What the nodes of a job keep for a master that knows nothing.
+struct Span {
+  std::set<std::string> nodes;  // all that it is on
+  bool gathered = false;        // its gang has all joined once
+  bool operator==(const Span&) const = default;
+};
+
 struct JobRecord {
   JobId id{};
   GroupId group{};
   JobName name;
   uid_t uid = 0;
   JobOptions options;
-  std::set<NodeId> on;     // that have something of it
-  std::set<NodeId> named;  // that reports of others said so of
+  std::set<NodeId> on;        // that have something of it
+  std::set<NodeId> named;     // that reports of others said so of
+  Span told;                  // what was told last of where it is
+  std::set<NodeId> informed;  // who has been told that, or has said it
   std::uint32_t participants = 0;
   std::uint32_t members = 0;
   std::uint32_t slurmJob = 0;  // 0: it is no step of one
@@ -135,9 +145,9 @@ public:
   // not been heard yet.
   std::set<std::string> nodesOf(const JobRecord& job);
   // Nodes of the job are to be told where else it is; whose turn that is, once.
-  void tellNodes(const JobRecord& job) { untold_.push_back(job.id); }
+  void tellNodes(const JobRecord& job) { untold_.insert(job.id); }
   bool hasUntold() const { return !untold_.empty(); }
-  std::vector<JobId> takeUntold() { return std::exchange(untold_, {}); }
+  std::set<JobId> takeUntold() { return std::exchange(untold_, {}); }
 
   ParticipantRecord* findParticipant(NodeRecord& node, std::uint64_t local);
   ParticipantRecord* find(ParticipantId id);
@@ -170,7 +180,7 @@ private:
   std::unordered_map<ParticipantId, ParticipantRecord> participants_;
   std::unordered_map<MemberId, MemberRecord> members_;
   std::unordered_map<RequestId, RequestRecord> requests_;
-  std::vector<JobId> untold_;
+  std::set<JobId> untold_;
   std::uint32_t lastJob_ = 0;
   std::uint64_t lastParticipant_ = 0;
   std::uint64_t lastMember_ = 0;

@@ -29,6 +29,7 @@ Level levelOf(const Notice& notice) {
     case Notice::Kind::SwitchStarted:
     case Notice::Kind::SwitchFinished:
     case Notice::Kind::SliceEnded:
+    case Notice::Kind::GangGathered:
       return Level::Info;
     case Notice::Kind::StaleDropped:
       return Level::Debug;

@@ -21,6 +21,7 @@ public:
     for (auto number : report.getWithdrawn()) withdraw(number);
     for (auto job : report.getJobs()) takeJob(job);
     forgetRequests();
+    node_.reported = true;
     shell_.feed(NodeReported{node_.id});  // what it did not name has ended, for the core
     forgetAbsent();
   }
@@ -46,14 +47,16 @@ private:
 
   void takeJob(wire::JobReport::Reader report) {
     Directory& directory = shell_.directory();
-    std::set<std::string> told{node_.name};
-    for (auto name : report.getNodes()) told.insert(text(name));
+    Span said{{node_.name}, report.getGathered()};
+    for (auto name : report.getNodes()) said.nodes.insert(text(name));
     std::vector<NodeId> nodes;
-    for (const std::string& name : told) nodes.push_back(directory.node(name).id);
-    JobRecord& job = declared(shell_, report.getSpec(), nodes);
+    for (const std::string& name : said.nodes) nodes.push_back(directory.node(name).id);
+    // What this master has said it knows, and may have taken back.
+    bool gathered = said.gathered && !node_.reported;
+    JobRecord& job = declared(shell_, report.getSpec(), nodes, gathered);
     job.named.insert(nodes.begin(), nodes.end());
     directory.place(job, node_);
-    if (directory.nodesOf(job) != told) directory.tellNodes(job);
+    shell_.spanReported(job, node_, said);
     jobs_.insert(job.id);
     takeGrant(job, report);
     for (auto participant : report.getParticipants()) takeParticipant(job, participant);

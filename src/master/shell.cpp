@@ -36,11 +36,13 @@ void sendRefusal(NodeLink& link, std::uint64_t request, const Refuse& refusal,
   link.keep(call.send().ignoreResult());
 }
 
-void sendNodes(NodeLink& link, const JobName& job, const std::vector<std::string>& names) {
+void sendSpan(NodeLink& link, const JobName& job, const Span& span) {
   auto call = link.daemon().spansRequest();
   toWire(job, call.initKey());
-  auto list = call.initNodes(unsigned(names.size()));
-  for (unsigned i = 0; i < list.size(); ++i) list.set(i, names[i]);
+  auto list = call.initNodes(unsigned(span.nodes.size()));
+  unsigned i = 0;
+  for (const std::string& name : span.nodes) list.set(i++, name);
+  call.setGathered(span.gathered);
   link.keep(call.send().ignoreResult());
 }
 
@@ -127,16 +129,33 @@ void Shell::stepAll(std::vector<Event> events) {
 // Before anything is ordered that depends on it.
 void Shell::tellNodes() {
   for (JobId id : directory_.takeUntold()) {
-    auto* job = directory_.find(id);
-    if (job == nullptr) continue;  // has ended
-    std::vector<std::string> names;
-    std::ranges::copy(directory_.nodesOf(*job), std::back_inserter(names));
-    for (NodeId node : job->on) {
-      auto* link = directory_.node(node).link;
-      if (link == nullptr) continue;  // its next report is compared
-      link->whenOpen([link, name = job->name, names] { sendNodes(*link, name, names); });
-    }
+    if (auto* job = directory_.find(id)) tellNodes(*job);
   }
+}
+
+void Shell::tellNodes(JobRecord& job) {
+  Span span = spanOf(job);
+  bool first = job.told.nodes.empty();
+  if (first && span.nodes.size() <= 1 && !span.gathered) return;  // each node knows itself
+  if (job.told != span) job.informed.clear();
+  job.told = span;
+  for (NodeId node : job.on) {
+    auto* link = directory_.node(node).link;
+    if (link == nullptr) continue;  // its next report is compared
+    if (!job.informed.insert(node).second) continue;
+    link->whenOpen([link, name = job.name, span] { sendSpan(*link, name, span); });
+  }
+}
+
+Span Shell::spanOf(const JobRecord& job) {
+  return {directory_.nodesOf(job), job.options.gang > 0 && cluster_.gathered(job.id)};
+}
+
+void Shell::spanReported(JobRecord& job, NodeRecord& node, const Span& said) {
+  job.informed.erase(node.id);
+  if (job.told.nodes.empty()) job.told = said;
+  if (job.told == said) job.informed.insert(node.id);
+  directory_.tellNodes(job);
 }
 
 void Shell::step(std::span<const Event> events) {
@@ -203,6 +222,9 @@ void Shell::obey(Notice& notice) {  // the event log has said it
     if (auto* job = directory_.find(notice.job)) job->broken = withNames(directory_, notice.detail);
   }
   if (notice.kind == Notice::Kind::MissedSlice) amiss_();
+  if (notice.kind == Notice::Kind::GangGathered) {
+    if (auto* job = directory_.find(notice.job)) tellNodes(*job);
+  }
   if (notice.kind != Notice::Kind::JoinRefused) return;
   joinRefusal_ = std::move(notice);
   if (joinRefusal_->cause != Cause::DeviceOwned) return;
@@ -294,6 +316,7 @@ void Shell::leave(ParticipantRecord& participant, bool died) {
 
 void Shell::undoJoin(ParticipantRecord& participant) {
   feed(ParticipantLeft{.participant = participant.id, .died = false, .undone = true});
+  directory_.tellNodes(*participant.job);
   directory_.remove(participant);
 }
 

@@ -84,6 +84,7 @@ public:
   void cancel(RequestRecord& request);
   void leave(ParticipantRecord& participant, bool died);
   void undoJoin(ParticipantRecord& participant);
+  void spanReported(JobRecord& job, NodeRecord& node, const Span& said);
   void cleared(MemberRecord& member);
   void endedOn(NodeRecord& node, JobRecord& job);
 
@@ -94,6 +95,8 @@ private:
   void stepAll(std::vector<Event> events);
   void step(std::span<const Event> events);
   void tellNodes();
+  void tellNodes(JobRecord& job);
+  Span spanOf(const JobRecord& job);
   void obey(Action& action);
   void obey(Refuse& refusal);
   void obey(AskToYield& ask);

@@ -24,6 +24,9 @@ std::string grantRecord(const JobName& job) {
 std::string nodesRecord(const JobName& job) {
   return "nodes/" + text(job);
 }
+std::string gatheredRecord(const JobName& job) {
+  return "gathered/" + text(job);
+}
 std::string participantRecord(ParticipantId id) {
   return "participant/" + std::to_string(std::uint64_t(id));
 }
@@ -107,6 +110,7 @@ void Registry::load() {
     for (auto d : grant.devices) granted_[d] = name;
   });
   records_.each("nodes/", [&](Text rest, Text v) { known(jobIn(rest)).nodes = decodeNodes(v); });
+  records_.each("gathered/", [&](Text rest, Text) { known(jobIn(rest)).gathered = true; });
   records_.each("epoch/", [&](Text rest, Text v) {
     highest_[std::uint32_t(decodeNumber(rest))] = decodeGrant(v).epoch;
   });
@@ -157,6 +161,7 @@ Job& Registry::addJob(const JobSpec& spec) {
 void Registry::eraseJob(const JobName& name) {
   clearGrant(name);
   setNodes(name, {});
+  setGathered(name, false);
   records_.erase(jobRecord(name));
   jobs_.erase(name);
 }
@@ -167,6 +172,14 @@ void Registry::setNodes(const JobName& name, std::set<std::string> nodes) {
   j->nodes = std::move(nodes);
   if (j->nodes.empty()) return records_.erase(nodesRecord(name));
   records_.put(nodesRecord(name), encode(j->nodes));
+}
+
+void Registry::setGathered(const JobName& name, bool gathered) {
+  Job* j = job(name);
+  if (!j || j->gathered == gathered) return;
+  j->gathered = gathered;
+  if (!gathered) return records_.erase(gatheredRecord(name));
+  records_.put(gatheredRecord(name), "1");
 }
 
 Participant* Registry::participant(ParticipantId id) {

@@ -124,6 +124,8 @@ struct JobReport {
   nodes @5 :List(Text);
   # All nodes that the job is on, as the master said last (see NodeDaemon.spans); this one among them.
   grantedDevices @6 :List(UInt32);
+  gathered @7 :Bool;
+  # Its gang has all joined once, as the master said last (see NodeDaemon.spans).
 }
 
 struct NodeReport {
@@ -209,9 +211,9 @@ interface NodeDaemon {
               detail :Text);
   askToYield @11 (key :JobKey, epoch :Epoch);
   heartbeat @12 ();
-  spans @13 (key :JobKey, nodes :List(Text));
-  # All nodes that the job is on now, more than one. Told before any order that depends on it; kept by
-  # the node, for the report to a master that knows nothing.
+  spans @13 (key :JobKey, nodes :List(Text), gathered :Bool);
+  # All nodes that the job is on now, and whether its gang has all joined once. Told before any order
+  # that depends on it; kept by the node, for the report to a master that knows nothing.
 }
 
 struct LateCall {

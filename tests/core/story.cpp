@@ -161,7 +161,8 @@ bool Story::membership(const Words& w) {
       std::istringstream in(w.named.at("nodes"));
       for (std::string node; std::getline(in, node, ',');) nodes.push_back(nodeOf(node));
     }
-    send(JobDeclared{jobOf(w.plain.at(0)), GroupId(w.number("group", 1)), o, nodes});
+    send(JobDeclared{jobOf(w.plain.at(0)), GroupId(w.number("group", 1)), o, nodes,
+                     w.has("gathered")});
   } else if (w.verb == "join") {
     JobId job = jobOf(w.plain.at(0));
     std::string where = w.plain.at(1);

@@ -168,6 +168,25 @@ class MasterRestart(unittest.TestCase):
             b.hear_grant()
 
 
+    def test_FF_D5_a_gang_that_was_gathering_gets_no_turn_before_it_is_there(self):
+        with Cluster(nodes=2) as c:
+            first = c.job(node=0, job="a", gang=2)
+            c.queue(first)
+            self.restart(c)
+            c.master.wait_for(r"\btime-passed\b")  # the grace, after which what is there counts
+            self.assertTrue(first.is_waiting())
+            last = c.job(node=1, job="a", gang=2)
+            last.acquire()
+            first.hear_grant()
+
+    def test_FF_D5_a_gang_that_had_gathered_needs_nobody_who_has_left(self):
+        with Cluster(nodes=2) as c:
+            stays, leaves = (c.job(node=n, job="a", gang=2) for n in (0, 1))
+            leaves.ask("leave")
+            c.master.wait_for(r"\bleave\b")
+            self.restart(c)
+            stays.acquire()
+
     def test_a_rank_that_has_yielded_stays_where_it_is_while_the_slice_runs_on_elsewhere(self):
         with Cluster(nodes=2) as c:
             a = [c.job(node=n, job="a", gang=2) for n in (0, 1)]

@@ -266,6 +266,40 @@ TEST_CASE("a new master grants nothing before every node of the job has reported
   house.until([&] { return n1.entered(1); });
 }
 
+TEST_CASE("what all nodes of a job know, a new master tells none of them", "[master]") {
+  MasterHouse house;
+  ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2");
+  for (auto* node : {&n1, &n2}) {
+    node->connect(house.address);
+    node->join("rl", "A", 1);
+  }
+  house.until([&] { return n1.spansTold == 1 && n2.spansTold == 1; });
+
+  house.restart();
+  for (auto* node : {&n1, &n2}) node->disconnect();
+  for (auto* node : {&n1, &n2}) node->connect(house.address);
+  n1.acquire(1, 100);
+  house.until([&] { return n1.entered(1); });
+  CHECK(n1.spansTold == 1);
+  CHECK(n2.spansTold == 1);
+}
+
+TEST_CASE("a node that does not know what the others do is told", "[master]") {
+  MasterHouse house;
+  ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2");
+  for (auto* node : {&n1, &n2}) {
+    node->connect(house.address);
+    node->join("rl", "A", 1);
+  }
+  house.until([&] { return n1.spansTold == 1 && n2.spansTold == 1; });
+  n2.disconnect();
+  n2.spans.clear();
+  n2.connect(house.address);
+  house.until([&] { return n2.spansTold == 2; });
+  CHECK(n2.spans["A"] == std::vector<std::string>{"n1", "n2"});
+  CHECK(n1.spansTold == 1);
+}
+
 TEST_CASE("a node learns that the rest of a job is gone", "[master]") {
   MasterHouse house;
   ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2");

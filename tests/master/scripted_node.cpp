@@ -56,6 +56,8 @@ public:
     auto& nodes = node_.spans[text(c.getParams().getKey().getName())];
     nodes.clear();
     for (auto name : c.getParams().getNodes()) nodes.push_back(text(name));
+    node_.gathered[text(c.getParams().getKey().getName())] = c.getParams().getGathered();
+    ++node_.spansTold;
     return kj::READY_NOW;
   }
   kj::Promise<void> heartbeat(HeartbeatContext) override {
@@ -200,6 +202,7 @@ void ScriptedNode::reportJob(const JobName& name, const Job& job, wire::JobRepor
   out.setGranted(job.granted);
   toWire(job.epoch, out.initEpoch());
   if (job.granted) out.initGrantedDevices(1).set(0, 0);
+  out.setGathered(gathered[name.name]);
   const auto& all = spans[name.name];
   auto nodes = out.initNodes(unsigned(all.size()));
   for (unsigned n = 0; n < all.size(); ++n) nodes.set(n, all[n]);

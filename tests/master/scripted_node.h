@@ -68,6 +68,8 @@ public:
   void answerHeld();
   // All nodes of a job, as the master said; by the job's name, in the order of the alphabet.
   std::map<std::string, std::vector<std::string>> spans;
+  std::map<std::string, bool> gathered;
+  unsigned spansTold = 0;
   std::map<std::string, std::uint32_t> slurmJobs;  // whose steps its jobs are, by their names
   bool silent = false;                             // answers no heartbeat
   std::uint64_t instance = 0;                      // the life of its daemon

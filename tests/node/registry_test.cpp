@@ -46,6 +46,7 @@ TEST_CASE("a later life of the daemon knows what the earlier knew", "[node]") {
     mid = m.id;
     r.setGrant(kA, {{4, 9}, {0, 3}});
     r.setNodes(kA, {"n1", "n2"});
+    r.setGathered(kA, true);
   }
   Registry r(records);
   CHECK(r.generation() == Generation{4, 0xfedcba9876543210});
@@ -53,6 +54,7 @@ TEST_CASE("a later life of the daemon knows what the earlier knew", "[node]") {
   CHECK(r.job(kA)->spec.priority == -3);
   CHECK(r.job(kA)->spec.keepBroken);
   CHECK(r.job(kA)->nodes == std::set<std::string>{"n1", "n2"});
+  CHECK(r.job(kA)->gathered);
   CHECK(r.job(kA)->spec.backend == "cuda");
   REQUIRE(r.participant(pid));
   CHECK(r.participant(pid)->entered == Epoch{4, 9});

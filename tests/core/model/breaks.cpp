@@ -151,10 +151,11 @@ void World::report(NodeId id) {
     }
     if (!here) continue;
     for (NodeId n : on) names += (names.empty() ? "" : ",") + text(n);
-    send(JobDeclared{jobId, job.group, job.options, on},
+    send(JobDeclared{jobId, job.group, job.options, on, job.gathered},
          "job " + text(jobId) + " group=" + digits(std::uint64_t(job.group)) + " gang=" +
              digits(job.options.gang) + " priority=" + digits(std::uint64_t(job.options.priority)) +
-             (job.options.onBroken == OnBroken::Keep ? " keep" : "") + " nodes=" + names);
+             (job.options.onBroken == OnBroken::Keep ? " keep" : "") +
+             (job.gathered ? " gathered" : "") + " nodes=" + names);
   }
   for (const auto& [job, grant] : grantsAt(id)) {
     std::string where = text(id) + ":";
@@ -195,6 +196,7 @@ void World::report(NodeId id) {
 
 void World::people(unsigned whom, unsigned how) {
   if (how % 3 == 0) {
+    if (whom % 2 == 0) joinLate();
     addJob(GroupId{1 + whom % 4 / 3});
     return;
   }

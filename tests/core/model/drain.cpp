@@ -57,6 +57,7 @@ void World::mendAll() {
     if (std::exchange(node.drained, false)) send(NodeDrained{id, false}, "undrain " + text(id));
     if (node.link != Link::Up) rejoin(id);
   }
+  while (joinLate()) continue;
   // What is saved leaves its device in the end.
   for (MemberId id : idsOf(things_, [](const Thing& t) { return t.alive && t.fact.unreleased; })) {
     Thing& t = things_.at(id);

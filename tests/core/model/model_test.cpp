@@ -16,7 +16,7 @@ unsigned fromEnvironment(const char* name, unsigned otherwise) {
   return value ? unsigned(std::stoul(value)) : otherwise;
 }
 
-constexpr unsigned kWalks = 20000;  // for each row of the table to happen a thousand times
+constexpr unsigned kWalks = 22000;  // for each row of the table to happen a thousand times
 #ifndef MODEL_WALKS
 #define MODEL_WALKS kWalks
 #endif

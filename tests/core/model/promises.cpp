@@ -133,6 +133,8 @@ void World::check(const Grant& a) {
   must(up(a.node), "grant ordered at " + text(a.node) + ", which cannot be reached");
   must(same || !nodes_.at(a.node).drained, "grant at " + text(a.node) + ", which is drained");
   must(same || !paused_.count(jobs_.at(a.job).group), "grant in a paused group");
+  must(jobs_.at(a.job).gathered || jobs_.at(a.job).options.gang == 0,
+       "grant to a part of the gang of " + text(a.job));
   for (RequestId r : a.requests) {
     must(asked_.count(r) && !promised_.count(r), "a request answered twice");
   }
@@ -199,11 +201,11 @@ bool World::anybodyIn(const Hold& hold) const {
   });
 }
 
-// A gang that lost a participant before the master was restarted waits for it to join again.
+// Its gang is not there as a whole, and never was as far as one master has seen.
 bool World::incomplete(JobId job) const {
   auto count = std::count_if(people_.begin(), people_.end(),
                              [&](const auto& e) { return e.second.job == job; });
-  return restarted_ && std::uint32_t(count) < jobs_.at(job).options.gang;
+  return !jobs_.at(job).gathered && std::uint32_t(count) < jobs_.at(job).options.gang;
 }
 
 bool World::claims(JobId job, Device device) const {
@@ -246,6 +248,11 @@ void World::check(const AskToYield& a) {
 
 void World::check(const Notice& a) {
   ++counts_[std::string("notice ") + ts::text(a.kind)];
+  if (a.kind == Notice::Kind::GangGathered) {
+    must(std::uint32_t(jobs_.at(a.job).people) >= jobs_.at(a.job).options.gang,
+         "a part of the gang of " + text(a.job) + " is called all of it");
+    jobs_.at(a.job).gathered = true;
+  }
   if (a.kind == Notice::Kind::JobFaulted) {
     jobs_.at(a.job).faulted = true;
     ++counts_[std::string("row ") + "faulted(" + ts::text(a.fault) + ")"];

@@ -83,11 +83,12 @@ JobId World::addJob(GroupId group) {
   if (random_() % 2) job.options.gang = std::uint32_t(parts.size());
   job.options.priority = int(random_() % 3);
   if (random_() % 4 == 0) job.options.onBroken = OnBroken::Keep;
-  send(JobDeclared{id, group, job.options},
-       "job " + text(id) + " group=" + digits(std::uint64_t(group)) + " gang=" +
-           digits(job.options.gang) + " priority=" + digits(std::uint64_t(job.options.priority)) +
-           (job.options.onBroken == OnBroken::Keep ? " keep" : ""));
+  declare(id);
   bool stateless = random_() % 8 == 0 && !duel_;
+  if (job.options.gang > 1 && random_() % 3 == 0) {
+    job.stillOut = parts.back();
+    parts.pop_back();
+  }
   for (const Devices& part : parts) {
     // A process of group 2 may be one of group 1, too: only so can there be circles.
     ProcessId process{1000 + participants_ + 1};
@@ -112,6 +113,25 @@ void World::addPerson(JobId job, const Devices& devices, ProcessId process) {
   for (const Device& d : devices) where += (where.back() == ':' ? "" : ",") + digits(d.index);
   send(ParticipantJoined{p.id, job, p.node, process, devices},
        "join " + text(job) + " " + where + " process=" + digits(std::uint64_t(process)));
+}
+
+void World::declare(JobId id) {
+  const Job& job = jobs_.at(id);
+  send(JobDeclared{id, job.group, job.options},
+       "job " + text(id) + " group=" + digits(std::uint64_t(job.group)) + " gang=" +
+           digits(job.options.gang) + " priority=" + digits(std::uint64_t(job.options.priority)) +
+           (job.options.onBroken == OnBroken::Keep ? " keep" : ""));
+}
+
+// The rest of a gang.
+bool World::joinLate() {
+  for (auto& [id, job] : jobs_) {
+    if (!job.stillOut || !up(job.stillOut->front().node)) continue;
+    declare(id);
+    addPerson(id, *std::exchange(job.stillOut, std::nullopt), ProcessId{1000 + participants_ + 1});
+    return true;
+  }
+  return false;
 }
 
 void World::addThing(JobId job, const Devices& devices, Residency residency) {

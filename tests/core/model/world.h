@@ -71,6 +71,8 @@ private:
     bool faulted = false;
     bool killed = false;
     bool wasGranted = false;
+    bool gathered = false;            // its nodes were told so
+    std::optional<Devices> stillOut;  // of its gang: will join later
     int people = 0, things = 0;
     Epoch epoch;  // of the last grant
   };
@@ -107,6 +109,8 @@ private:
   void addGroup(GroupId id, const GroupConfig& config);
   JobId addJob(GroupId group);
   void addPerson(JobId job, const Devices& devices, ProcessId process);
+  void declare(JobId job);
+  bool joinLate();  // somebody has
   void addThing(JobId job, const Devices& devices, Residency residency);
   // One that goes on happens in the same step as the next.
   void send(const Event& event, const std::string& line, bool goesOn = false);
