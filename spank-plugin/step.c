@@ -75,12 +75,16 @@ static uint32_t number_in(spank_t spank, const char* variable, uint32_t otherwis
  * environment has the number of the first, and counts all of its tasks. */
 static void name_step(spank_t spank, struct tsp_step* step, uint32_t* tasks) {
   const uint32_t first = number_in(spank, "SLURM_JOB_ID", step->job);
+  /* In a step's environment; S_SLURM_RESTART_COUNT is not set there (22.05). */
+  char run[16] = ""; /* what an earlier run has left somewhere is another job's */
+  const uint32_t restarts = number_in(spank, "SLURM_RESTART_COUNT", 0);
+  if (restarts > 0) snprintf(run, sizeof run, "-%u", restarts);
   if (number_in(spank, "SLURM_HET_SIZE", 0) > 1) *tasks = number_in(spank, "SLURM_NTASKS", *tasks);
   if (has_tasks(step->id)) {
-    snprintf(step->name, sizeof step->name, "%u.%u", first, step->id);
+    snprintf(step->name, sizeof step->name, "%u%s.%u", first, run, step->id);
   } else {
     const bool batch = step->id == SLURM_BATCH_SCRIPT;
-    snprintf(step->name, sizeof step->name, "%u.%s", first, batch ? "batch" : "interactive");
+    snprintf(step->name, sizeof step->name, "%u%s.%s", first, run, batch ? "batch" : "interactive");
   }
 }
 

@@ -13,7 +13,7 @@ struct tsp_step {
   bool gated;
   uid_t uid;
   pid_t daemon;                            /* its slurmstepd */
-  char name[TSL_TEXT_JOB];                 /* "17.0", what the job is called in its group */
+  char name[TSL_TEXT_JOB];                 /* "17.0", "17-1.0" when Slurm runs the job anew */
   char error[TSP_ERROR_BYTES];             /* no task may start, and why */
   char notice[TSP_ERROR_BYTES];            /* they start without turns, and why */
   char environment[TSP_ENVIRONMENT_BYTES]; /* lines NAME=VALUE, from the node */

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/step_name.h"
 #include "node/causes.h"
 #include "node/facts.h"
 #include "node/words.h"
@@ -25,16 +26,6 @@ std::string conflict(const JobSpec& wanted, const JobSpec& has) {
   }
   if (wanted.backend != has.backend) return differs("backend", wanted.backend, has.backend);
   return "";
-}
-
-// As the plugin names them: "17.0", "17.batch".
-bool isStepName(std::string_view name) {
-  constexpr std::string_view kDigits = "0123456789";
-  auto dot = name.find_first_not_of(kDigits);
-  if (dot == 0 || dot == std::string_view::npos || name[dot] != '.') return false;
-  auto step = name.substr(dot + 1);
-  if (step == "batch" || step == "interactive") return true;
-  return !step.empty() && step.find_first_not_of(kDigits) == std::string_view::npos;
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ class Ends(Turns):
         self.slurm.run("scancel", "--signal=TERM", "1.0")
         self.assert_free("1.0")
 
-    def test_a_requeued_job_runs_again_under_its_name(self):
+    def test_a_requeued_job_runs_again_under_a_name_of_its_own(self):
         count = self.slurm.dir / "out" / "runs"
         script = f"echo run >> {count}; srun -n1 bash -c 'echo $TIMESLICE_JOB; [ $(wc -l < {count}) = 2 ] || exec sleep 1000'"
         job = self.slurm.sbatch(script, RL, "--requeue")
@@ -145,7 +145,8 @@ class Ends(Turns):
         self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now+2seconds")
         self.assertEqual(self.slurm.wait(job)["JobState"], "COMPLETED", self.slurm.errors(job))
         self.assertEqual(count.read_text().count("run"), 2)
-        self.assert_free(f"{job}.0")
+        self.assertEqual(self.slurm.output(job).split()[-1], f"{job}-1.0")
+        self.assert_free(f"{job}.0", f"{job}-1.0")
 
     def test_one_task_that_is_killed_breaks_its_gang_which_is_shown_and_ended(self):
         job = self.slurm.start_command("srun", "-n2", RL, "-wn1", "bash", "-c", f"(echo join; echo acquire 0; sleep 1000) | "

@@ -29,6 +29,28 @@ class Away(Turns):
         return next(node["state"] for node in self.cluster.status()["nodes"] if node["name"] == "n1")
 
 
+class Elsewhere(Away):
+    settings = {"master": AWAY, "words": "timeout_ms=500"}
+
+    def test_FF_G15_a_job_that_is_requeued_elsewhere_has_its_turn_while_its_first_node_is_away(self):
+        count = self.slurm.dir / "out" / "runs"
+        script = f"echo run >> {count}; srun -n1 bash -c 'echo $TIMESLICE_JOB; [ $(wc -l < {count}) = 2 ] || exec sleep 1000'"
+        job = self.slurm.sbatch(script, RL, "--requeue", "-wn1")
+        self.wait_phase(f"{job}.0", "holding")
+        self.cut()
+        self.slurm.run("scontrol", "update", "NodeName=n1", "State=DOWN", "Reason=test")
+        until(lambda: self.slurm.job(job)["JobState"] == "PENDING", lambda: f"it is requeued: {self.slurm.job(job)}")
+        self.slurm.run("scontrol", "update", f"JobId={job}", "ReqNodeList=n2", "StartTime=now+2seconds")
+        self.assertEqual(self.slurm.wait(job)["JobState"], "COMPLETED", self.slurm.errors(job))
+        self.assertEqual(self.slurm.output(job).split()[-1], f"{job}-1.0")
+        self.cluster.master.wait_for(rf"\bslurm-ended job=rl/{job}\.0 .*runs it anew")
+        self.mend()
+        self.slurm.run("scontrol", "update", "NodeName=n1", "State=RESUME")
+        until(self.slurm.is_ready, "the node is back")
+        until(lambda: self.node_state() == "up", "and its daemon")
+        self.assert_free(f"{job}.0", f"{job}-1.0")
+
+
 class Heard(Away):
     settings = {"hears": True, "master": AWAY, "words": "timeout_ms=500"}
 
