@@ -163,11 +163,11 @@ TEST_CASE("a step waits for a master within its deadline, and no longer", "[node
   CHECK(w.daemon->answerTo(request).status == TSL_OK);
 }
 
-TEST_CASE("a job outside any group on a device of its claim is named", "[node]") {
+TEST_CASE("who uses a device of its claim and is no job of Slurm's keeps no step out", "[node]") {
   World w;
   auto stranger = w.node.program();
   w.node.cards.use(stranger->pid(), 0, 1 << 20);
-  // It is no job of Slurm's: such memory is waited for, when the turn has come.
+  // Such memory is waited for, when the turn has come.
   CHECK(w.begin(stepMessage(TSL_STEP_BEGIN, 0, "rl", "fake")).status == TSL_OK);
 }
 

@@ -128,10 +128,9 @@ class Ends(Turns):
         self.assert_free("1.0")
 
     def test_a_job_that_reaches_its_time_limit_is_gone_like_one_that_is_cancelled(self):
-        self.holder("--job-name=limited")
-        self.slurm.run("scontrol", "update", "JobId=1", "TimeLimit=0:01")
-        # Slurm looks every half minute: the same path as its own, without the wait.
-        self.slurm.run("scancel", "--signal=TERM", "1.0")
+        self.holder("--time=1")
+        # A minute is the least, and Slurm looks every half one.
+        until(lambda: self.slurm.job(1)["JobState"] == "TIMEOUT", lambda: f"its time is over: {self.slurm.job(1)}", 180)
         self.assert_free("1.0")
 
     def test_a_requeued_job_runs_again_under_a_name_of_its_own(self):

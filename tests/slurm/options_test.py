@@ -1,4 +1,5 @@
 """How a user asks for turns, in every way there is, and what their job gets."""
+import os
 import pathlib
 import re
 import sys
@@ -78,6 +79,15 @@ class Options(unittest.TestCase):
         self.assertRegex(out, r"(?s)TIMESLICE_GROUP=rl\n.*TIMESLICE_JOB=\d+\.batch\n.*TIMESLICE_GROUP=rl\n.*"
                               r"TIMESLICE_JOB=\d+\.0\n")
 
+    def test_FF_G14_the_plugin_is_loaded_in_every_context_without_a_line_of_error(self):
+        for words in ([RL], []):
+            self.assertEqual(self.slurm.srun("-n1", *words, "true").returncode, 0)
+            self.assertEqual(self.slurm.run("salloc", "-n1", *words, "true", user=NOBODY).returncode, 0)
+            self.batch("srun -n1 true", *words)
+        for path in (self.slurm.dir / "log").iterdir():
+            lines = re.findall(r"(?im)^.*error.*$", path.read_text(errors="replace"))
+            self.assertEqual([line for line in lines if re.search(r"spank|plugstack|timeslice(?!-e2e)", line)], [], path.name)
+
     def test_a_task_gets_the_names_the_devices_the_groups_variables_and_the_library_once(self):
         done = self.slurm.srun("-N2", "--ntasks-per-node=2", RL, "--timeslice-priority=-3", "bash", "-c", f"echo $SLURM_PROCID; {SHOW}",
                                env={"LD_PRELOAD": "/usr/lib/x86_64-linux-gnu/libutil.so.1"})
@@ -126,6 +136,20 @@ class Options(unittest.TestCase):
         asks_not = self.slurm.srun("-n1", "bash", "-c", "ls -l /proc/self/fd; ls /proc/self/fd | wc -l")
         self.assertNotIn("socket", done.stdout)
         self.assertEqual(done.stdout.split()[-1], asks_not.stdout.split()[-1])
+
+    def test_FF_G8_the_plugin_leaves_no_thread_and_no_descriptor_in_slurmstepd(self):
+        def kept(*words):
+            srun = self.slurm.start_command("srun", "-n1", "-wn1", "--unbuffered", *words, "bash", "-c",
+                                            "echo $SLURM_JOB_ID; exec sleep 1000", user=NOBODY)
+            job = int(srun.stdout.readline())
+            (daemon,) = self.slurm.step_daemons(job)
+            threads = list(pathlib.Path(f"/proc/{daemon}/task").iterdir())
+            files = sorted(re.sub(r"[0-9]+", "N", os.readlink(fd)) for fd in pathlib.Path(f"/proc/{daemon}/fd").iterdir())
+            self.slurm.run("scancel", job)
+            srun.communicate(timeout=60)
+            return len(threads), files
+
+        self.assertEqual(kept(RL), kept())
 
 
 if __name__ == "__main__":

@@ -113,6 +113,66 @@ class Heard(Away):
         self.assert_free("1.0", "2.0")
 
 
+    def test_FF_G11_a_holder_that_is_suspended_keeps_its_turn_and_goes_on_with_it(self):
+        first = self.holder()
+        self.assertEqual(self.slurm.run("scontrol", "suspend", "1").returncode, 0)
+        self.cluster.master.wait_for(r"\bslurm-suspended job=rl/1\.0 slurm_job=1\b")
+        other = self.slurm.puppet(RL, "-wn1")
+        self.wait_phase("2.0", "waiting")
+        self.assertIn("scontrol resume 1", self.jobs()["1.0"]["detail"])
+        self.assertEqual(self.slurm.run("scontrol", "resume", "1").returncode, 0)
+        self.assertEqual(first.ask("check 1"), "same")
+        first.ask("yield")
+        other.ask("join")
+        other.ask("acquire 0")
+        other.take_memory(48 << 20, 2)
+        first.end()
+        other.end()
+        self.assert_free("1.0", "2.0")
+
+
+class Preempted(Turns):
+    """A partition whose jobs drive others out. Who has been driven out leaves nothing to whoever comes."""
+    MODE = "PreemptType=preempt/partition_prio\nPreemptMode={}\nPartitionName=high Nodes=ALL PriorityTier=10 PreemptMode=OFF"
+
+    def preempt(self):
+        high = self.slurm.puppet(RL, "-phigh", "--exclusive", "-wn1")
+        high.ask("join")
+        high.ask("acquire 0")
+        high.take_memory(48 << 20, 2)
+        self.assertEqual(high.ask("check 2"), "same")
+        return high
+
+
+class Cancelled(Preempted):
+    settings = {"hears": True, "extra": Preempted.MODE.format("CANCEL")}
+
+    def test_FF_G11_jobs_that_slurm_cancels_for_another_leave_turn_and_snapshot_behind(self):
+        saved = self.holder()
+        saved.ask("yield")
+        self.holder()
+        self.wait_phase("1.0", "idle")
+        self.preempt().end()
+        self.assertEqual([self.slurm.job(number)["JobState"] for number in (1, 2)], ["PREEMPTED"] * 2)
+        self.assert_free("1.0", "2.0", "3.0")
+
+
+class Requeued(Preempted):
+    settings = {"hears": True, "extra": Preempted.MODE.format("REQUEUE")}
+
+    def test_FF_G11_a_job_that_slurm_requeues_for_another_comes_back_for_its_turn(self):
+        job = self.slurm.sbatch("srun -n1 sleep 1000", RL, "--requeue", "-wn1")
+        self.wait_phase(f"{job}.0", "holding")
+        high = self.preempt()
+        self.assertEqual(self.slurm.job(job)["JobState"], "PENDING")
+        self.assertNotIn(f"{job}.0", self.jobs())
+        high.end()
+        self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now+2seconds")
+        self.wait_phase(f"{job}-1.0", "holding")
+        self.slurm.run("scancel", job)
+        self.assert_free(f"{job}.0", f"{job}-1.0")
+
+
 class Gang(Turns):
     settings = {"hears": True, "extra": "PreemptMode=SUSPEND,GANG\nPreemptType=preempt/partition_prio"}
 
