@@ -161,7 +161,7 @@ JobRecord& declared(Shell& shell, wire::JobSpec::Reader spec, std::vector<NodeId
   JobRecord& job =
       known != nullptr ? *known : shell.directory().add(name, spec.getUid(), optionsFromWire(spec));
   if (spec.getSlurmJob() != 0) job.slurmJob = spec.getSlurmJob();
-  if (known == nullptr && runOf(name.name) > 0) endEarlierRuns(shell, job);
+  if (known == nullptr && job.slurmJob != 0) endEarlierRuns(shell, job);
   shell.feed(JobDeclared{job.id, job.group, job.options, std::move(nodes), gathered});
   return job;
 }

@@ -16,10 +16,11 @@ from slurm import PLUGIN, slurm_cluster, until  # noqa: E402
 
 RL = "--timeslice-group=rl"
 HOWS = ("fails", "hangs", "refuses", "babbles")
-CRASHES = ("stammers", "shouts", "trips")  # what could make a careless reader end with its process
+CRASHES = ("stammers", "shouts", "trips", "chatters")  # what could make a careless reader end with its process
 VERB = {"fails": "fails", "hangs": "hangs", "refuses": "is refused", "babbles": "is answered with nonsense",
         "path": "reads a wrong path", "number": "reads a wrong number", "word": "reads an unknown word",
-        "stammers": "gets half an answer", "shouts": "gets an answer without an end", "trips": "gets a folder for a text"}
+        "stammers": "gets half an answer", "shouts": "gets an answer without an end", "trips": "gets a folder for a text",
+        "chatters": "gets what nobody asked for without an end"}
 SAID = {"fails": "the connection was closed by the node daemon at DIR/says-no",
         "hangs": "the node daemon at DIR/says-no has not answered within 700 ms; see its log",
         "refuses": NO,
@@ -253,8 +254,8 @@ def _(test, how):
 
 @row(12, "a step with its answers", CRASHES)
 def _(test, how):
-    problem = {"stammers": SAID["babbles"], "shouts": "?" * 175, "trips": "cannot read the answer of the node daemon at "
-                                                                          "DIR/says-no (Is a directory)"}[how]
+    problem = {"stammers": SAID["babbles"], "chatters": SAID["hangs"], "shouts": "?" * 175,
+               "trips": "cannot read the answer of the node daemon at DIR/says-no (Is a directory)"}[how]
     test.node.at(STEP_BEGIN, how)
     test.assert_refused(problem)
     test.node.at(ACCOUNT, how)

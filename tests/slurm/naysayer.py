@@ -106,5 +106,8 @@ class Naysayer:
         elif self._how == "shouts":  # a detail without an end, and a text that is longer than any
             send_with(connection, reply(request, PERMISSION, "?" * 200), as_file(b"A=" + b"?" * (1 << 20)))
             connection.send(reply(request, detail="!" * 200))
+        elif self._how == "chatters":  # of what nobody asked
+            while True:
+                connection.send(reply(request + 1))
         elif self._how == "trips":
             send_with(connection, reply(request), os.open("/", os.O_RDONLY))

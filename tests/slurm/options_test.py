@@ -110,6 +110,12 @@ class Options(unittest.TestCase):
         nested = self.batch("srun -n1 bash -c 'echo $LD_PRELOAD'", RL, env={"LD_PRELOAD": "/usr/lib/x86_64-linux-gnu/libutil.so.1"})
         self.assertEqual(nested.count(PRELOAD), 1)
 
+    def test_a_preload_list_that_is_too_long_to_read_stays_as_it_is(self):
+        long = ":".join(["/usr/lib/x86_64-linux-gnu/libutil.so.1"] * 130)
+        done = self.slurm.srun("-n1", RL, "bash", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": long})
+        self.assertEqual((done.returncode, done.stdout), (0, long + "\n"), done.stderr)
+        self.assertIn(f"timeslice: LD_PRELOAD is longer than 4095 bytes: {PRELOAD} is not put before it", done.stderr)
+
     def test_a_step_with_gpus_claims_those_and_one_without_all_of_the_node(self):
         both = self.slurm.srun("-n1", "-wn1", RL, "bash", "-c", "echo $TIMESLICE_DEVICES").stdout.strip().split(",")
         self.assertEqual(len(both), 2)
