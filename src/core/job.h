@@ -132,6 +132,7 @@ struct Job {
   bool gatheredBefore = false;  // a gang's N have all joined once, in an earlier master's life
 
   Devices claim;
+  bool claimKnown = false;  // widened, and nothing that it follows from has changed since
   std::vector<DeviceState*> on;  // claim, resolved
   std::optional<Slice> slice;
   Epoch lastEpoch;

@@ -83,6 +83,7 @@ void Group::on(Step& s, const ParticipantJoined& e) {
     if (job.gathered() && !gathered) notice(s, Notice::Kind::GangGathered, job);
   }
   p.devices = e.devices;
+  job.claimKnown = false;
   p.reported = true;
   reclaim(s, job, false);
   if (job.slice && job.slice->recovered && node.state == Node::State::Reporting) joinSlice(p);
@@ -109,6 +110,7 @@ void Group::remove(Step& s, Participant& p, bool died, Cause cause) {
   std::string lost = mention(p.id) + " died without leaving";
   roster_.participants.erase(p.id);
   job.participants.erase(p.id);
+  job.claimKnown = false;
   // "A participant of a gang that dies without leaving makes the job broken"
   if (died && job.options.gang > 0 && !job.participants.empty()) breakJob(s, job, lost);
   reclaim(s, job, false);
@@ -232,6 +234,7 @@ void Group::removeMember(Job& job, MemberId id) {
 // all.
 void Group::index(Job& job, Member& m) {
   using Listed = Member::Listed;
+  job.claimKnown = false;
   m.listed = m.on() ? Listed::Present : m.saved() ? Listed::Saved : Listed::Nowhere;
   m.lingers = m.unreleased();
   for (DeviceState* d : m.at) {
@@ -248,6 +251,7 @@ void Group::index(Job& job, Member& m) {
 
 void Group::unindex(Job& job, Member& m) {
   using Listed = Member::Listed;
+  job.claimKnown = false;
   for (DeviceState* d : m.at) {
     if (m.listed == Listed::Present) {
       d->present.remove(job);
@@ -282,6 +286,8 @@ void Group::freed(DeviceState& device) {
 // "Use never narrows or silently widens a claim ... the device joins the claim at the job's next
 // acquire"
 void Group::reclaim(Step& s, Job& job, bool widen) {
+  if (job.claimKnown) return;  // of a gang of N each acquire comes here
+  job.claimKnown = widen;
   Devices all;
   for (const auto& [id, p] : job.participants) {
     all.insert(all.end(), p.devices.begin(), p.devices.end());
@@ -292,6 +298,7 @@ void Group::reclaim(Step& s, Job& job, bool widen) {
       bool had = std::binary_search(job.claim.begin(), job.claim.end(), d->id);
       bool ours = d->claims == 0 || d->owner == id_;
       if (had || (widen && ours)) all.push_back(d->id);
+      job.claimKnown &= ours;  // it may become ours
     }
   }
   std::sort(all.begin(), all.end());
