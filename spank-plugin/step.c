@@ -330,9 +330,12 @@ int tsp_step_task_exit(spank_t spank) {
   struct tsp_answer answer;
   const struct tsl_message what = about(step, TSL_ACCOUNT);
   ask(&what, &answer);
-  if (answer.ok && answer.reply.detail[0] != '\0') {
-    slurm_spank_log("timeslice: job %s/%s had %s", step->wishes.text[TSP_GROUP], step->name,
-                    answer.reply.detail);
+  if (!answer.ok) return 0;
+  const char* had = answer.reply.detail;
+  if (*had == '\0') had = "no turn on this node";
+  const bool never_began = step->gated && answer.reply.detail[0] == '\0'; /* and was told why */
+  if (!never_began) {
+    slurm_spank_log("timeslice: job %s/%s had %s", step->wishes.text[TSP_GROUP], step->name, had);
   }
   return 0;
 }

@@ -65,6 +65,8 @@ static void hand_on(spank_t spank, const struct tsp_wishes* wishes) {
     setenv(tsp_option_texts[i].variable, wishes->text[i], 1);
     spank_job_control_setenv(spank, tsp_option_texts[i].variable, wishes->text[i], 1);
   }
+  /* That of the job in which this is typed says nothing of the new one. */
+  if (spank_context() == S_CTX_ALLOCATOR) unsetenv("SLURM_RESTART_COUNT");
   /* For a node where the plugin is missing: libtimeslice says so there, and does not go without. */
   setenv("TIMESLICE_REQUIRED", "slurm", 1);
 }

@@ -47,6 +47,13 @@ enum class Cause {
   NoRecord,   // a node cannot write down what it does
 };
 
+// Whether all of a gang have joined once.
+enum class Gathering {
+  Unknown,  // nobody has said
+  No,
+  Yes,
+};
+
 enum class FaultKind { None, Quiesce, Save, Restore, Grant };
 
 // One member as a node reports it.

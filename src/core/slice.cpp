@@ -293,7 +293,6 @@ void Group::askToYield(Step& s, Job& job) {
 void Group::on(Step& s, const SliceReported& e) {
   Participant& p = *roster_.participant(e.participant);
   Job& job = *p.job;
-  job.gatheredBefore = true;
   if (findSlice(s, job, p.node, e.epoch, job.on)) joinReported(p);
 }
 
@@ -305,7 +304,6 @@ void Group::on(Step& s, const GrantReported& e) {
   bool isVoid =
       node.returning || node.condemned.count(job.id) || DeviceTable::foreign(devices, id_);
   if (isVoid) return give(s, OrderKind::EndSlice, EndSlice{{}, e.node, job.id, e.epoch}), void();
-  job.gatheredBefore = true;
   if (findSlice(s, job, e.node, e.epoch, devices) && job.slice->recovered)
     addToSlice(job, e.devices);
 }
@@ -328,6 +326,7 @@ bool Group::findSlice(Step& s, Job& job, NodeId node, Epoch epoch,
   job.slice->epoch = epoch;
   job.slice->since = job.slice->lastMove = s.now;
   job.slice->recovered = true;
+  job.gatheredBefore = true;
   for (auto& [id, other] : job.participants) joinSlice(other);
   if (!job.waiting.empty()) late_.insert(&job);
   return true;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "config/name.h"
-#include "config/step_name.h"
 #include "master/sentences.h"
 
 namespace ts {
@@ -112,21 +111,6 @@ Outcome undone(Shell& shell, JobRecord& job, ParticipantRecord& participant, con
   return refused(why.cause, std::move(detail));
 }
 
-// Of a job that Slurm runs anew: what is left of it, where it was, ends as soon as its node is
-// heard.
-void endEarlierRuns(Shell& shell, const JobRecord& job) {
-  std::vector<JobRecord*> earlier;
-  for (const auto& [id, other] : shell.directory().jobs()) {
-    bool same = other.slurmJob == job.slurmJob && other.uid == job.uid;
-    if (same && runOf(other.name.name) < runOf(job.name.name))
-      earlier.push_back(shell.directory().find(id));
-  }
-  for (JobRecord* other : earlier) {
-    shell.events().slurmEnded(*other, "Slurm runs it anew");
-    shell.feed(JobEvicted{other->id, true});
-  }
-}
-
 }  // namespace
 
 Outcome join(Shell& shell, NodeRecord& node, wire::JobSpec::Reader spec,
@@ -161,7 +145,6 @@ JobRecord& declared(Shell& shell, wire::JobSpec::Reader spec, std::vector<NodeId
   JobRecord& job =
       known != nullptr ? *known : shell.directory().add(name, spec.getUid(), optionsFromWire(spec));
   if (spec.getSlurmJob() != 0) job.slurmJob = spec.getSlurmJob();
-  if (known == nullptr && job.slurmJob != 0) endEarlierRuns(shell, job);
   shell.feed(JobDeclared{job.id, job.group, job.options, std::move(nodes), gathered});
   return job;
 }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -64,11 +65,11 @@ struct NodeRecord {
   std::set<OperationId> open;  // orders without an end, in the order they were given
 };
 
-// What the nodes of a job keep for a master that knows nothing.
-struct Span {
-  std::set<std::string> nodes;  // all that it is on
-  bool gathered = false;        // its gang has all joined once
-  bool operator==(const Span&) const = default;
+// What the nodes of a job keep of it for a master that knows nothing.
+struct Whereabouts {
+  std::set<std::string> nodes;              // all that it is on
+  Gathering gathered = Gathering::Unknown;  // of a gang of several
+  bool operator==(const Whereabouts&) const = default;
 };
 
 struct JobRecord {
@@ -77,10 +78,9 @@ struct JobRecord {
   JobName name;
   uid_t uid = 0;
   JobOptions options;
-  std::set<NodeId> on;        // that have something of it
-  std::set<NodeId> named;     // that reports of others said so of
-  Span told;                  // what was told last of where it is
-  std::set<NodeId> informed;  // who has been told that, or has said it
+  std::set<NodeId> on;                                         // that have something of it
+  std::set<NodeId> named;                                      // that reports of others said so of
+  std::map<NodeId, std::shared_ptr<const Whereabouts>> known;  // of it, to its nodes
   std::uint32_t participants = 0;
   std::uint32_t members = 0;
   std::uint32_t slurmJob = 0;  // 0: it is no step of one
@@ -144,7 +144,7 @@ public:
   // Where the job is, by names: nodes that have told so, and those that others name and that have
   // not been heard yet.
   std::set<std::string> nodesOf(const JobRecord& job);
-  // Nodes of the job are to be told where else it is; whose turn that is, once.
+  // Its whereabouts may have changed: whose nodes are to be told, once.
   void tellNodes(const JobRecord& job) { untold_.insert(job.id); }
   bool hasUntold() const { return !untold_.empty(); }
   std::set<JobId> takeUntold() { return std::exchange(untold_, {}); }

@@ -63,13 +63,6 @@ void EventLog::ended(std::string_view verb, NodeId node, JobId job, OperationId 
   fine ? log_.debug(said) : log_.warning(said);
 }
 
-void EventLog::slurmEnded(const JobRecord& job, std::string_view why) {
-  log_.warning(Line("slurm-ended")
-                   .add("job", job.name.group + "/" + job.name.name)
-                   .add("slurm_job", std::uint64_t(job.slurmJob))
-                   .add("why", why));
-}
-
 void EventLog::timed(const Spans& spans) {
   Line said = line("switch-timed", spans.job);
   auto add = [&](const char* key, Duration d) { said.add(key, std::int64_t(d.count())); };

@@ -24,7 +24,6 @@ public:
   void ended(std::string_view verb, NodeId node, JobId job, OperationId operation,
              const Outcome& outcome, Duration took);
   void timed(const Spans& spans);
-  void slurmEnded(const JobRecord& job, std::string_view why);
 
 private:
   void say(const ParticipantJoined& joined);

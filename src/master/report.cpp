@@ -47,20 +47,29 @@ private:
 
   void takeJob(wire::JobReport::Reader report) {
     Directory& directory = shell_.directory();
-    Span said{{node_.name}, report.getGathered()};
+    Whereabouts said{{node_.name}, fromWire(report.getGathered())};
     for (auto name : report.getNodes()) said.nodes.insert(text(name));
     std::vector<NodeId> nodes;
     for (const std::string& name : said.nodes) nodes.push_back(directory.node(name).id);
-    // What this master has said it knows, and may have taken back.
-    bool gathered = said.gathered && !node_.reported;
-    JobRecord& job = declared(shell_, report.getSpec(), nodes, gathered);
+    JobRecord& job = declared(shell_, report.getSpec(), nodes, hasGathered(report));
     job.named.insert(nodes.begin(), nodes.end());
     directory.place(job, node_);
-    shell_.spanReported(job, node_, said);
+    shell_.reported(job, node_, std::move(said));
     jobs_.insert(job.id);
     takeGrant(job, report);
     for (auto participant : report.getParticipants()) takeParticipant(job, participant);
     for (auto fact : report.getMembers()) takeMember(job, fact);
+  }
+
+  // To an earlier master: what this one has said it knows, and may have taken back. Of a node that
+  // has not been told, a place in the queue is the best word there is.
+  bool hasGathered(wire::JobReport::Reader report) {
+    if (node_.reported) return false;
+    if (report.getGathered() != wire::Gathering::UNKNOWN)
+      return report.getGathered() == wire::Gathering::YES;
+    for (auto p : report.getParticipants())
+      if (p.getWaiting() && p.getTicket().getNumber() != 0) return true;
+    return false;
   }
 
   // Before its participants: one of them may still be in an older slice, for all it knows.

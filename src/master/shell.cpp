@@ -36,13 +36,13 @@ void sendRefusal(NodeLink& link, std::uint64_t request, const Refuse& refusal,
   link.keep(call.send().ignoreResult());
 }
 
-void sendSpan(NodeLink& link, const JobName& job, const Span& span) {
+void sendWhereabouts(NodeLink& link, const JobName& job, const Whereabouts& what) {
   auto call = link.daemon().spansRequest();
   toWire(job, call.initKey());
-  auto list = call.initNodes(unsigned(span.nodes.size()));
+  auto list = call.initNodes(unsigned(what.nodes.size()));
   unsigned i = 0;
-  for (const std::string& name : span.nodes) list.set(i++, name);
-  call.setGathered(span.gathered);
+  for (const std::string& name : what.nodes) list.set(i++, name);
+  call.setGathered(toWire(what.gathered));
   link.keep(call.send().ignoreResult());
 }
 
@@ -134,38 +134,44 @@ void Shell::tellNodes() {
 }
 
 void Shell::tellNodes(JobRecord& job) {
-  Span span = spanOf(job);
-  bool first = job.told.nodes.empty();
-  if (first && span.nodes.size() <= 1 && !span.gathered) return;  // each node knows itself
-  if (job.told != span) job.informed.clear();
-  job.told = span;
+  auto now = std::make_shared<const Whereabouts>(whereaboutsOf(job));
+  bool plain = now->nodes.size() <= 1 && now->gathered == Gathering::Unknown;
+  if (plain && job.known.empty()) return;  // each node knows itself
   for (NodeId node : job.on) {
     auto* link = directory_.node(node).link;
     if (link == nullptr) continue;  // its next report is compared
-    if (!job.informed.insert(node).second) continue;
-    link->whenOpen([link, name = job.name, span] { sendSpan(*link, name, span); });
+    bool has = job.known[node] && *job.known[node] == *now;
+    job.known[node] = now;
+    if (has) continue;
+    link->whenOpen([link, name = job.name, now] { sendWhereabouts(*link, name, *now); });
   }
 }
 
-Span Shell::spanOf(const JobRecord& job) {
-  return {directory_.nodesOf(job), job.options.gang > 0 && cluster_.gathered(job.id)};
+Whereabouts Shell::whereaboutsOf(const JobRecord& job) {
+  Whereabouts now{directory_.nodesOf(job)};
+  if (job.options.gang > 1)
+    now.gathered = cluster_.gathered(job.id) ? Gathering::Yes : Gathering::No;
+  return now;
 }
 
-void Shell::spanReported(JobRecord& job, NodeRecord& node, const Span& said) {
-  job.informed.erase(node.id);
-  if (job.told.nodes.empty()) job.told = said;
-  if (job.told == said) job.informed.insert(node.id);
+void Shell::reported(JobRecord& job, NodeRecord& node, Whereabouts said) {
+  job.known[node.id] = std::make_shared<const Whereabouts>(std::move(said));
   directory_.tellNodes(job);
 }
 
 void Shell::step(std::span<const Event> events) {
-  if (directory_.hasUntold()) tellNodes();
   for (const Event& event : events) {
     events_.happened(event);
     timeline_.happened(event);
   }
   out_.clear();
   cluster_.step(now(), events, out_);
+  for (const Action& action : out_) {
+    auto* notice = std::get_if<Notice>(&action);
+    if (notice == nullptr || notice->kind != Notice::Kind::GangGathered) continue;
+    if (auto* job = directory_.find(notice->job)) directory_.tellNodes(*job);
+  }
+  if (directory_.hasUntold()) tellNodes();
   for (Action& action : out_) {
     meters_.ordered(action);
     events_.ordered(action);
@@ -222,9 +228,6 @@ void Shell::obey(Notice& notice) {  // the event log has said it
     if (auto* job = directory_.find(notice.job)) job->broken = withNames(directory_, notice.detail);
   }
   if (notice.kind == Notice::Kind::MissedSlice) amiss_();
-  if (notice.kind == Notice::Kind::GangGathered) {
-    if (auto* job = directory_.find(notice.job)) tellNodes(*job);
-  }
   if (notice.kind != Notice::Kind::JoinRefused) return;
   joinRefusal_ = std::move(notice);
   if (joinRefusal_->cause != Cause::DeviceOwned) return;

@@ -84,7 +84,8 @@ public:
   void cancel(RequestRecord& request);
   void leave(ParticipantRecord& participant, bool died);
   void undoJoin(ParticipantRecord& participant);
-  void spanReported(JobRecord& job, NodeRecord& node, const Span& said);
+  // What a node knows of the job: it is told what is true, if that is something else.
+  void reported(JobRecord& job, NodeRecord& node, Whereabouts said);
   void cleared(MemberRecord& member);
   void endedOn(NodeRecord& node, JobRecord& job);
 
@@ -96,7 +97,7 @@ private:
   void step(std::span<const Event> events);
   void tellNodes();
   void tellNodes(JobRecord& job);
-  Span spanOf(const JobRecord& job);
+  Whereabouts whereaboutsOf(const JobRecord& job);
   void obey(Action& action);
   void obey(Refuse& refusal);
   void obey(AskToYield& ask);

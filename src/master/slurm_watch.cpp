@@ -127,7 +127,7 @@ void SlurmWatch::tellUnknown(const JobRecord& job) {
 void SlurmWatch::over(JobId id, const char* because) {
   auto* job = shell_.directory().find(id);
   if (job == nullptr || !over_.insert(id).second) return;
-  shell_.events().slurmEnded(*job, because);
+  shell_.events().log().warning(line("slurm-ended", *job).add("why", because));
   shell_.feed(JobEvicted{id, true});
 }
 

@@ -152,7 +152,7 @@ public:
     std::set<std::string> nodes;
     for (auto name : p.getNodes()) nodes.insert(text(name));
     orders_.parts_.registry.setNodes(fromWire(p.getKey()), std::move(nodes));
-    orders_.parts_.registry.setGathered(fromWire(p.getKey()), p.getGathered());
+    orders_.parts_.registry.setGathered(fromWire(p.getKey()), fromWire(p.getGathered()));
     return kj::READY_NOW;
   }
   kj::Promise<void> heartbeat(HeartbeatContext) override {

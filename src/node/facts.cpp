@@ -46,7 +46,7 @@ void setJob(const std::string& node, const Job& job, const Registry& registry,
   unsigned i = 0;
   for (auto id : job.members) toWire(registry.members().at(id), members[i++]);
   setNodes(node, job, out);
-  out.setGathered(job.gathered);
+  out.setGathered(ts::toWire(job.gathered));
   out.setGranted(job.grant.has_value());
   if (!job.grant) return;
   toWire(job.grant->epoch, out.initEpoch());

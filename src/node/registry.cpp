@@ -110,7 +110,13 @@ void Registry::load() {
     for (auto d : grant.devices) granted_[d] = name;
   });
   records_.each("nodes/", [&](Text rest, Text v) { known(jobIn(rest)).nodes = decodeNodes(v); });
-  records_.each("gathered/", [&](Text rest, Text) { known(jobIn(rest)).gathered = true; });
+  std::vector<JobName> orphans;  // a daemon of an earlier release ends a job and leaves it behind
+  records_.each("gathered/", [&](Text rest, Text v) {
+    Job* j = job(jobIn(rest));
+    if (!j) return orphans.push_back(jobIn(rest));
+    j->gathered = v == "yes" ? Gathering::Yes : Gathering::No;
+  });
+  for (const auto& name : orphans) records_.erase(gatheredRecord(name));
   records_.each("epoch/", [&](Text rest, Text v) {
     highest_[std::uint32_t(decodeNumber(rest))] = decodeGrant(v).epoch;
   });
@@ -161,7 +167,7 @@ Job& Registry::addJob(const JobSpec& spec) {
 void Registry::eraseJob(const JobName& name) {
   clearGrant(name);
   setNodes(name, {});
-  setGathered(name, false);
+  setGathered(name, Gathering::Unknown);
   records_.erase(jobRecord(name));
   jobs_.erase(name);
 }
@@ -174,12 +180,12 @@ void Registry::setNodes(const JobName& name, std::set<std::string> nodes) {
   records_.put(nodesRecord(name), encode(j->nodes));
 }
 
-void Registry::setGathered(const JobName& name, bool gathered) {
+void Registry::setGathered(const JobName& name, Gathering gathered) {
   Job* j = job(name);
   if (!j || j->gathered == gathered) return;
   j->gathered = gathered;
-  if (!gathered) return records_.erase(gatheredRecord(name));
-  records_.put(gatheredRecord(name), "1");
+  if (gathered == Gathering::Unknown) return records_.erase(gatheredRecord(name));
+  records_.put(gatheredRecord(name), gathered == Gathering::Yes ? "yes" : "no");
 }
 
 Participant* Registry::participant(ParticipantId id) {

@@ -100,7 +100,7 @@ struct Job {
   std::set<MemberId> members;
   std::optional<Grant> grant;
   std::set<std::string> nodes;  // all that it is on, as the master said; empty: this one alone
-  bool gathered = false;        // its gang has all joined once, as the master said
+  Gathering gathered = Gathering::Unknown;  // as the master said
 };
 
 class Registry {
@@ -115,7 +115,7 @@ public:
   Job& addJob(const JobSpec& spec);
   void eraseJob(const JobName& name);  // without participants and members
   void setNodes(const JobName& name, std::set<std::string> nodes);
-  void setGathered(const JobName& name, bool gathered);
+  void setGathered(const JobName& name, Gathering gathered);
 
   Participant* participant(ParticipantId id);
   Participant* participantOf(const Identity& identity);  // that has not departed

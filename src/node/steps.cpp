@@ -255,10 +255,8 @@ std::uint64_t Steps::nowUs() const {
 std::string Steps::accountOf(std::uint32_t job, std::uint32_t step) const {
   bool isScript = step > kLastWithTasks;
   StepAccount sum;
-  bool any = false;
   for (const auto* one : parts_.registry.accountsOf(job)) {
     if (one->slurmStep != step && !isScript) continue;
-    any = true;
     auto a = *one;
     close(a);
     sum.turns += a.turns;
@@ -266,7 +264,7 @@ std::string Steps::accountOf(std::uint32_t job, std::uint32_t step) const {
     sum.bytes += a.bytes;
     sum.heldUs += a.heldUs;
   }
-  if (sum.turns == 0) return !any ? "" : isScript ? "no turn on this node" : "no turn";
+  if (sum.turns == 0) return "";
   return std::to_string(sum.turns) + (sum.turns == 1 ? " turn" : " turns") + ", waited " +
          seconds(sum.waitedUs) + ", held " + seconds(sum.heldUs) + ", moved " +
          mebibytes(sum.bytes);

@@ -114,6 +114,14 @@ struct Ticket {
   number @1 :UInt64;
 }
 
+enum Gathering {
+  # Whether all of a job's gang have joined once.
+  unknown @0;
+  # It has none, or nobody has said: the other side is of a release before 0.1.
+  no @1;
+  yes @2;
+}
+
 struct JobReport {
   spec @0 :JobSpec;
   participants @1 :List(Participant);
@@ -124,8 +132,8 @@ struct JobReport {
   nodes @5 :List(Text);
   # All nodes that the job is on, as the master said last (see NodeDaemon.spans); this one among them.
   grantedDevices @6 :List(UInt32);
-  gathered @7 :Bool;
-  # Its gang has all joined once, as the master said last (see NodeDaemon.spans).
+  gathered @7 :Gathering;
+  # As the master said last (see NodeDaemon.spans).
 }
 
 struct NodeReport {
@@ -211,8 +219,8 @@ interface NodeDaemon {
               detail :Text);
   askToYield @11 (key :JobKey, epoch :Epoch);
   heartbeat @12 ();
-  spans @13 (key :JobKey, nodes :List(Text), gathered :Bool);
-  # All nodes that the job is on now, and whether its gang has all joined once. Told before any order
+  spans @13 (key :JobKey, nodes :List(Text), gathered :Gathering);
+  # All nodes that the job is on now, and whether its gang has gathered. Told before any order
   # that depends on it; kept by the node, for the report to a master that knows nothing.
 }
 

@@ -42,6 +42,28 @@ void toWire(const Epoch& epoch, wire::Epoch::Builder out) {
   out.setCounter(epoch.counter);
 }
 
+Gathering fromWire(wire::Gathering gathering) {
+  switch (gathering) {
+    case wire::Gathering::NO:
+      return Gathering::No;
+    case wire::Gathering::YES:
+      return Gathering::Yes;
+    default:
+      return Gathering::Unknown;
+  }
+}
+
+wire::Gathering toWire(Gathering gathering) {
+  switch (gathering) {
+    case Gathering::No:
+      return wire::Gathering::NO;
+    case Gathering::Yes:
+      return wire::Gathering::YES;
+    default:
+      return wire::Gathering::UNKNOWN;
+  }
+}
+
 Residency fromWire(wire::Residency residency) {
   switch (residency) {
     case wire::Residency::ABSENT:

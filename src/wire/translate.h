@@ -34,6 +34,9 @@ void toWire(const Epoch& epoch, wire::Epoch::Builder out);
 Residency fromWire(wire::Residency residency);
 wire::Residency toWire(Residency residency);
 Cause causeFromWire(std::uint16_t number);
+Gathering fromWire(wire::Gathering gathering);
+wire::Gathering toWire(Gathering gathering);
+
 std::uint16_t toWire(Cause cause);
 
 // Sorted and without duplicates, as the core wants them.

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 
 using ts::isStepName;
-using ts::runOf;
 
 TEST_CASE("a step's name is told from any other", "[config]") {
   for (auto name : {"17.0", "17.batch", "17.interactive", "17-1.0", "17-12.batch"}) {
@@ -15,11 +14,4 @@ TEST_CASE("a step's name is told from any other", "[config]") {
     INFO(name);
     CHECK_FALSE(isStepName(name));
   }
-}
-
-TEST_CASE("a step's name says how often Slurm had run the job before", "[config]") {
-  CHECK(runOf("17.0") == 0);
-  CHECK(runOf("17-1.batch") == 1);
-  CHECK(runOf("17-12.3") == 12);
-  CHECK(runOf("train-1.0") == 0);
 }

@@ -171,7 +171,7 @@ class MasterRestart(unittest.TestCase):
     def test_FF_D5_a_gang_that_was_gathering_gets_no_turn_before_it_is_there(self):
         with Cluster(nodes=2) as c:
             first = c.job(node=0, job="a", gang=2)
-            c.queue(first)
+            c.take_place(first)
             self.restart(c)
             c.master.wait_for(r"\btime-passed\b")  # the grace, after which what is there counts
             self.assertTrue(first.is_waiting())
@@ -183,7 +183,7 @@ class MasterRestart(unittest.TestCase):
         with Cluster(nodes=2) as c:
             stays, leaves = (c.job(node=n, job="a", gang=2) for n in (0, 1))
             leaves.ask("leave")
-            c.master.wait_for(r"\bleave\b")
+            c.nodes[1].daemon.wait_for(r"\bjob-ended\b")
             self.restart(c)
             stays.acquire()
 

@@ -300,6 +300,66 @@ TEST_CASE("a node that does not know what the others do is told", "[master]") {
   CHECK(n1.spansTold == 1);
 }
 
+TEST_CASE("nodes know that a gang has gathered before it has its turn", "[master]") {
+  MasterHouse house;
+  ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2");
+  for (auto* node : {&n1, &n2}) {
+    node->gangs["A"] = 2;
+    node->connect(house.address);
+  }
+  n1.join("rl", "A", 1);
+  n1.acquire(1, 100);
+  house.until([&] { return n1.gathered["A"] == wire::Gathering::NO; });
+  n2.join("rl", "A", 1);
+  house.until([&] { return n1.entered(1); });
+  CHECK(n1.gathered["A"] == wire::Gathering::YES);
+  house.until([&] { return n2.gathered["A"] == wire::Gathering::YES; });
+}
+
+TEST_CASE("a join that is withdrawn takes the gathering back, whatever a node still believes",
+          "[master]") {
+  MasterHouse house;
+  ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2");
+  for (auto* node : {&n1, &n2}) {
+    node->gangs["A"] = 2;
+    node->connect(house.address);
+    node->join("rl", "A", 1);
+  }
+  house.until([&] { return n1.gathered["A"] == wire::Gathering::YES; });
+  n2.disconnect();
+  n2.withdraw("rl", "A", 1);
+  n2.connect(house.address);
+  house.until([&] { return n1.gathered["A"] == wire::Gathering::NO; });
+  n1.disconnect();
+  n1.gathered["A"] = wire::Gathering::YES;
+  n1.connect(house.address);
+  house.until([&] { return n1.gathered["A"] == wire::Gathering::NO; });
+  n1.acquire(1, 100);
+  CHECK(house.phase("rl", "A") != JobPhase::Holding);
+  CHECK(n1.ordered("grant A") == 0);
+}
+
+TEST_CASE("to a new master the word of a node that was told counts, and else a place in the queue",
+          "[master]") {
+  for (auto said : {wire::Gathering::YES, wire::Gathering::NO, wire::Gathering::UNKNOWN}) {
+    MasterConfig config;
+    config.recoveryGrace = std::chrono::milliseconds(0);
+    MasterHouse house(config);
+    ScriptedNode n1(house.loop, "n1");
+    n1.gangs["A"] = 2;
+    n1.connect(house.address);
+    n1.join("rl", "A", 1);
+    n1.acquire(1, 100);
+    house.until([&] { return n1.gathered["A"] == wire::Gathering::NO; });
+    n1.disconnect();
+    n1.gathered["A"] = said;
+    house.restart();
+    n1.connect(house.address);
+    if (said != wire::Gathering::NO) house.until([&] { return n1.entered(1); });
+    CHECK(n1.entered(1) == (said != wire::Gathering::NO));
+  }
+}
+
 TEST_CASE("a node learns that the rest of a job is gone", "[master]") {
   MasterHouse house;
   ScriptedNode n1(house.loop, "n1"), n2(house.loop, "n2");

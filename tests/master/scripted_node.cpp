@@ -193,6 +193,8 @@ void ScriptedNode::report(wire::NodeReport::Builder out) {
   auto jobs = out.initJobs(unsigned(jobs_.size()));
   unsigned i = 0;
   for (const auto& [name, job] : jobs_) reportJob(name, job, jobs[i++]);
+  auto withdrawn = out.initWithdrawn(unsigned(withdrawn_.size()));
+  for (unsigned w = 0; w < withdrawn.size(); ++w) withdrawn.set(w, withdrawn_[w]);
 }
 
 void ScriptedNode::reportJob(const JobName& name, const Job& job, wire::JobReport::Builder out) {
@@ -203,6 +205,7 @@ void ScriptedNode::reportJob(const JobName& name, const Job& job, wire::JobRepor
   toWire(job.epoch, out.initEpoch());
   if (job.granted) out.initGrantedDevices(1).set(0, 0);
   out.setGathered(gathered[name.name]);
+  out.getSpec().setGang(gangs[name.name]);
   const auto& all = spans[name.name];
   auto nodes = out.initNodes(unsigned(all.size()));
   for (unsigned n = 0; n < all.size(); ++n) nodes.set(n, all[n]);
@@ -244,6 +247,7 @@ Outcome ScriptedNode::join(const std::string& group, const std::string& job,
   toWire(name, request.initSpec().initKey());
   request.getSpec().setUid(uid);
   request.getSpec().setSlurmJob(slurmJobs[name.name]);
+  request.getSpec().setGang(gangs[name.name]);
   auto p = request.initParticipant();
   p.setId(participant);
   p.setProcess(participant);
@@ -255,6 +259,13 @@ Outcome ScriptedNode::join(const std::string& group, const std::string& job,
     participants_[participant] = {.job = name, .devices = std::move(devices)};
   }
   return outcome;
+}
+
+void ScriptedNode::withdraw(const std::string& group, const std::string& job,
+                            std::uint64_t participant) {
+  jobs_.erase({group, job});
+  participants_.erase(participant);
+  withdrawn_.push_back(participant);
 }
 
 void ScriptedNode::acquire(std::uint64_t participant, std::uint64_t request, bool tryOnly) {

@@ -68,7 +68,10 @@ public:
   void answerHeld();
   // All nodes of a job, as the master said; by the job's name, in the order of the alphabet.
   std::map<std::string, std::vector<std::string>> spans;
-  std::map<std::string, bool> gathered;
+  std::map<std::string, wire::Gathering> gathered;
+  std::map<std::string, std::uint32_t> gangs;  // of its jobs, by their names
+  // As if the only join of the job here had never been answered.
+  void withdraw(const std::string& group, const std::string& job, std::uint64_t participant);
   unsigned spansTold = 0;
   std::map<std::string, std::uint32_t> slurmJobs;  // whose steps its jobs are, by their names
   bool silent = false;                             // answers no heartbeat
@@ -80,6 +83,7 @@ public:
 
 private:
   friend class ScriptedDaemon;
+  std::vector<std::uint64_t> withdrawn_;
   struct Job {
     std::uint32_t uid = 0;
     bool granted = false;

@@ -177,15 +177,3 @@ TEST_CASE("what Slurm said counts no more once it is not to be asked", "[master]
   w.house.config.slurm = false;
   w.house.until([&] { return !suspended() && w.house.shell().whyNoSteps().empty(); });
 }
-
-TEST_CASE("FF-G15: when a job is run anew, what its first run has left is ended", "[master]") {
-  World w;
-  ScriptedNode n2{w.house.loop, "n2"};
-  n2.slurmJobs["17-1.0"] = 17;
-  n2.connect(w.house.address);
-  n2.join("rl", "by-hand", 1);
-  n2.join("rl", "9-1.0", 2);  // by hand, too
-  n2.join("rl", "17-1.0", 3);
-  w.house.until([&] { return w.killed(); });
-  CHECK(n2.ordered("kill by-hand") == 0);
-}

@@ -46,7 +46,7 @@ TEST_CASE("a later life of the daemon knows what the earlier knew", "[node]") {
     mid = m.id;
     r.setGrant(kA, {{4, 9}, {0, 3}});
     r.setNodes(kA, {"n1", "n2"});
-    r.setGathered(kA, true);
+    r.setGathered(kA, Gathering::Yes);
   }
   Registry r(records);
   CHECK(r.generation() == Generation{4, 0xfedcba9876543210});
@@ -54,7 +54,7 @@ TEST_CASE("a later life of the daemon knows what the earlier knew", "[node]") {
   CHECK(r.job(kA)->spec.priority == -3);
   CHECK(r.job(kA)->spec.keepBroken);
   CHECK(r.job(kA)->nodes == std::set<std::string>{"n1", "n2"});
-  CHECK(r.job(kA)->gathered);
+  CHECK(r.job(kA)->gathered == Gathering::Yes);
   CHECK(r.job(kA)->spec.backend == "cuda");
   REQUIRE(r.participant(pid));
   CHECK(r.participant(pid)->entered == Epoch{4, 9});
@@ -98,6 +98,15 @@ TEST_CASE("what is saved is counted while it lives and is away, in each life", "
   CHECK(r.savedBytes() == 20);
   r.erase(other.id);
   CHECK(r.savedBytes() == 0);
+}
+
+TEST_CASE("what an earlier release has left of a job that is gone is forgotten", "[node]") {
+  MemoryRecords records;
+  records.put("gathered/rl/gone", "yes");
+  CHECK(Registry(records).jobs().empty());
+  Registry r(records);
+  r.addJob({.key = {"rl", "gone"}, .gang = 2, .backend = "none"});
+  CHECK(Registry(records).job({"rl", "gone"})->gathered == Gathering::Unknown);
 }
 
 TEST_CASE("a device forgets its holder and never its highest epoch", "[node]") {

@@ -96,7 +96,7 @@ class Gate(unittest.TestCase):
         holder = self.holder()
         done = self.slurm.srun("-n1", RL, "--timeslice-launch=open", "echo", "it runs")
         self.assertEqual((done.returncode, done.stdout), (0, "it runs\n"), done.stderr)
-        self.assertRegex(done.stderr, r"timeslice: job rl/\d+\.0 had no turn\n")
+        self.assertRegex(done.stderr, r"timeslice: job rl/\d+\.0 had no turn on this node\n")
         holder.ask("yield")
 
     def test_FF_G9_scancel_ends_a_task_at_the_gate_at_once(self):
