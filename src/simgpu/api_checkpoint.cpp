@@ -96,9 +96,11 @@ void waitForSet(const Target& target, std::optional<HelperCall> call, const std:
 
 // No call: a question for the state.
 void waitForPeers(const Target& target, std::optional<HelperCall> call) {
-  for (unsigned c = 0; c < target.host->cardCount(); ++c)
-    for (const auto& set : target.host->card(c).settings()->peers)
+  for (unsigned c = 0; c < target.host->cardCount(); ++c) {
+    auto settings = target.host->card(c).settings();
+    for (const auto& set : settings->peers)
       if (set.contains(target.pid)) waitForSet(target, call, set);
+  }
 }
 
 CUresult order(const Target& target, HelperCall call, unsigned timeoutMs) {

@@ -92,7 +92,8 @@ std::vector<User> usersOf(Host& h, Card& card) {
     users.push_back({static_cast<unsigned>(slot.pid), slot.bytes[card.index()]});
   }
   // A process may be listed that has no memory on the card, or never asked the driver for anything.
-  for (const auto& [pid, own] : card.settingsOf(0)->ofProcess)
+  auto settings = card.settingsOf(0);
+  for (const auto& [pid, own] : settings->ofProcess)
     if (auto user = saidOf(*own, static_cast<unsigned>(pid)); user && startTimeOf(pid))
       users.push_back(*user);
   return users;
