@@ -26,6 +26,7 @@ class Puppet:
 
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, **env}, preexec_fn=become)
+        self.errors = None  # the file that holds its stderr, if one does
         self._answers = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -42,7 +43,8 @@ class Puppet:
         """The answer of a command: its value, or Refused."""
         answer = self._answers.get(timeout=PATIENCE)
         if answer is None:
-            raise AssertionError(f"job {self.pid} ended with {self.process.wait(PATIENCE)}")
+            said = self.errors.read_text() if self.errors else ""
+            raise AssertionError(f"job {self.pid} ended with {self.process.wait(PATIENCE)}: {said}")
         if answer.startswith("error "):
             raise Refused(answer[6:])
         return answer[3:]
