@@ -85,7 +85,8 @@ class Test(InAFolder):
             shutil.copy(TOOLS / name, self.dir / "tools")
 
     def test(self, *words):
-        return run(self.dir / "tools/test", *words, env={"PATH": f"{self.dir / 'bin'}:{os.environ['PATH']}"})
+        ours = {"PATH": f"{self.dir / 'bin'}:{os.environ['PATH']}", "ASAN_OPTIONS": "", "TSAN_OPTIONS": "", "UBSAN_OPTIONS": ""}
+        return run(self.dir / "tools/test", *words, env=ours)
 
     def last_line(self, *words):
         done = self.test(*words)
@@ -124,7 +125,7 @@ class Test(InAFolder):
 
     def under_sanitizer(self, suite, run_tests="", run_chaos="true"):
         """meson and the bench are ours; each can write a report as a sanitizer does, whatever its exit status."""
-        report = ('report() { for o in $TSAN_OPTIONS ${ASAN_OPTIONS//:/ }; do case $o in log_path=*) '
+        report = ('report() { for o in $TSAN_OPTIONS $ASAN_OPTIONS; do case $o in log_path=*) '
                   'echo "SUMMARY: $1" > "${o#log_path=}.4711" ;; esac; done; }')
         self.script("bin/meson", report, 'case $1 in setup) mkdir -p $2/src/master; touch $2/src/master/tsmasterd; '
                     'chmod +x $2/src/master/tsmasterd ;; test) mkdir -p $3/meson-logs; '
@@ -135,7 +136,7 @@ class Test(InAFolder):
         return done.returncode, done.stdout
 
     def test_a_sanitizer_looks_at_a_chaos_run_of_its_own_programs_too(self):
-        for suite, folder in (("thread", "build-tsan"),):
+        for suite, folder in (("thread", "build-tsan"), ("sanitize", "build-asan")):
             with self.subTest(suite):
                 code, said = self.under_sanitizer(suite)
                 self.assertIn(f"bench chaos --minutes 0.5 of {folder}\n", said)
@@ -143,7 +144,7 @@ class Test(InAFolder):
                 self.assertEqual(self.under_sanitizer(suite, run_chaos="exit 1")[0], 1)
 
     def test_a_report_of_a_sanitizer_is_a_failure_although_all_tests_have_passed(self):
-        for suite in ("thread",):
+        for suite in ("thread", "sanitize"):
             with self.subTest(suite):
                 code, said = self.under_sanitizer(suite, run_tests="report in-a-test")
                 self.assertEqual((code, said.splitlines()[-1]), (1, "2 passed, 1 failed, 0 skipped"))
