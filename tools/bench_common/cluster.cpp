@@ -53,11 +53,14 @@ std::map<std::string, std::string> announced(const std::string& dir, const std::
 
 constexpr const char* kNoHeartbeats = "heartbeat = \"1 h\"\nsuspect_after = \"24 h\"\n";
 
-// From where it stands to its end; it can be read on when there is more.
+// From where it stands to the end of its last whole line; it can be read on when there is more.
 int countLines(std::ifstream& log, const std::string& verb) {
   int count = 0;
-  for (std::string line; std::getline(log, line);) count += line.rfind(verb + " ", 0) == 0 ? 1 : 0;
+  std::streampos whole = log.tellg();
+  for (std::string line; std::getline(log, line) && !log.eof(); whole = log.tellg())
+    count += line.rfind(verb + " ", 0) == 0 ? 1 : 0;
   log.clear();
+  log.seekg(whole);
   return count;
 }
 
