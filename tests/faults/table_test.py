@@ -166,7 +166,10 @@ def job_ends(test, call, n):
             s.same(test, s.i, 1)
         else:
             s.comes_back(test)
-        test.assertEqual(s.c.master.said(FAILED, s.said), [])
+        # Its ranks do not die in one instant: of one there may be memory when the other's end is worked on.
+        waits = [f"held by pid {pid} " for pid in s.dead]
+        failed = [line for line in s.c.master.said(FAILED, s.said) if not any(what in line for what in waits)]
+        test.assertEqual(failed, [])
         s.held(test)
 
 
