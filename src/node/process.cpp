@@ -64,17 +64,17 @@ Status readStatus(pid_t pid) {
   return status;
 }
 
-std::string deepestCgroup(pid_t pid) {
-  auto in = opened(inProc(pid, "cgroup"));
+}  // namespace
+
+std::string deepestCgroup(std::istream& table) {
+  auto depth = [](const std::string& path) { return std::ranges::count(path, '/'); };
   std::string deepest = "/";
-  for (std::string line; std::getline(in, line);) {
+  for (std::string line; std::getline(table, line);) {
     auto path = line.substr(std::min(line.size(), line.find(':', line.find(':') + 1) + 1));
-    if (path.size() > deepest.size()) deepest = path;
+    if (path.size() > 1 && (deepest.size() == 1 || depth(path) > depth(deepest))) deepest = path;
   }
   return deepest;
 }
-
-}  // namespace
 
 std::optional<Process> readProcess(pid_t pid) {
   constexpr std::size_t kState = 0, kParent = 1, kSession = 3, kStartTime = 19;
@@ -83,11 +83,12 @@ std::optional<Process> readProcess(pid_t pid) {
   if (stat.size() <= kStartTime || stat[kState] == "Z" || stat[kState] == "X") return {};
   auto status = readStatus(pid);
   if (status.leader != pid) return {};
+  auto cgroups = opened(inProc(pid, "cgroup"));
   return Process{.identity = {pid, number<std::uint64_t>(stat[kStartTime])},
                  .parent = number<pid_t>(stat[kParent]),
                  .session = number<pid_t>(stat[kSession]),
                  .uid = status.uid,
-                 .cgroup = deepestCgroup(pid)};
+                 .cgroup = deepestCgroup(cgroups)};
 }
 
 bool isStopped(pid_t pid) {

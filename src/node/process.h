@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <string>
 
@@ -28,6 +29,11 @@ struct Process {
 // Nothing when there is no such process, it is a zombie, or the number is a thread's. Throws
 // std::system_error when no descriptor is left to look with.
 std::optional<Process> readProcess(pid_t pid);
+
+// Of /proc/PID/cgroup, cgroups(7): each line is hierarchy:controllers:path. With version 1 a
+// process is in many, and a scheduler or container engine names its own by more steps than the
+// others have.
+std::string deepestCgroup(std::istream& table);
 
 // By a signal, as Slurm suspends a job, or by a debugger: it answers no driver.
 bool isStopped(pid_t pid);

@@ -294,6 +294,7 @@ class Upgrade(unittest.TestCase):
                 now.ask("yield")
                 job.hear_grant()
                 now = job
+            self.assertEqual(c.nodes[0].daemon.said(r"\bplaced\b"), [])  # nobody had to ask anew
             self.assertEqual(saved.ask("check 1"), "same")
             saved.ask("yield")
             holder.acquire()

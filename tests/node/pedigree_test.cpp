@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <map>
+#include <sstream>
 
 using namespace ts;
 using namespace ts::node;
@@ -131,4 +132,21 @@ TEST_CASE("a stranger and a loop of parents belong to nobody", "[node]") {
   CHECK_FALSE(m.jobOf(20));
   m.add(10, 1, 99).identity.startTime = 99;  // the number was given to another
   CHECK_FALSE(m.jobOf(10));
+}
+
+TEST_CASE(
+    "of all cgroups of a process the one with most steps counts, however long another's name is",
+    "[node]") {
+  auto deepest = [](const char* table) {
+    std::istringstream in(table);
+    return deepestCgroup(in);
+  };
+  CHECK(deepest("6:freezer:/slurm_n1/uid_0/job_1/step_0\n"
+                "5:devices:/slurm_n1/uid_0/job_1/step_0/task_0\n"
+                "4:memory:/engine/b62cb836a7d5d98f4076351ea3909c99b62cb836a7d5d98f4076351\n"
+                "0::/\n") == "/slurm_n1/uid_0/job_1/step_0/task_0");
+  CHECK(deepest("0::/user.slice\n") == "/user.slice");
+  CHECK(deepest("1:name=systemd:/a:b/c\n0::/\n") == "/a:b/c");
+  CHECK(deepest("0::/\n") == "/");
+  CHECK(deepest("") == "/");
 }

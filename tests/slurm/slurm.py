@@ -1,6 +1,7 @@
 """A whole Slurm in a folder of its own: munged, slurmctld and a slurmd for each node of a timeslice
 cluster, on free ports. Debian builds slurmd with --enable-multiple-slurmd, so one machine is many nodes."""
 import contextlib
+import fcntl
 import os
 import pathlib
 import pwd
@@ -9,6 +10,7 @@ import secrets
 import shlex
 import signal
 import socket
+import stat
 import subprocess
 import threading
 import time
@@ -23,6 +25,8 @@ LIBRARY = os.environ.get("TIMESLICE_LIBRARY", "")
 DEMO = os.environ.get("TSDEMO", "")
 PYTHON = os.environ.get("TIMESLICE_PYTHON", "")
 MARK = "TIMESLICE_SLURM_TEST"
+NO_DRIVER = 60  # a major number for local use, https://docs.kernel.org/admin-guide/devices.html
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
 TOOLS = "/usr/sbin:/usr/bin:/sbin:/bin"
 OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "BOOT_FAIL"}
 _tick = threading.Event()
@@ -66,23 +70,48 @@ def is_running(pid):
     return text.rpartition(")")[2].split()[0] not in "ZX"
 
 
+@contextlib.contextmanager
+def cgroups_of(names):
+    """Those that a slurmd makes for its node are named by it alone, so one cluster has them at a time. None is left."""
+    held = os.open(CGROUPS, os.O_RDONLY)  # those below Slurm locks itself
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+        for top in [top for name in names for top in CGROUPS.glob(f"*/slurm_{name}")]:
+            remove_cgroup(top)
+    finally:
+        os.close(held)
+
+
+def remove_cgroup(path):
+    for below in path.iterdir():
+        if below.is_dir():
+            remove_cgroup(below)
+    until(lambda: not (path / "cgroup.procs").read_text(), lambda: f"{path} is empty")
+    path.rmdir()
+
+
 class Slurm:
     """with Slurm(cluster) as s: … Everything that it started is gone afterwards."""
 
     def __init__(self, cluster, words="", extra="", loading="optional", slots=2, kill_wait=2, shards=0, epilog="",
-                 files=None):
+                 files=None, gpus=True, cgroups=False):
         """`epilog`: what EpilogSlurmctld runs, with tsctl of this cluster at hand. `files` beside slurm.conf, by name;
-        {dir} is the folder of all."""
+        {dir} is the folder of all. `gpus`: jobs can ask for them. `cgroups`: Slurm tracks processes by them, and lets
+        nobody open a device that it has not given."""
         self.cluster = cluster
         self.dir = cluster.dir / "slurm"
         self.words = words
         self.extra = extra
         self.epilog = epilog
-        self.files = {"cgroup.conf": "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n", **(files or {})}
+        self.files = {"cgroup.conf": "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n"
+                      f"ConstrainDevices={'yes' if cgroups else 'no'}\n", **(files or {})}
         self.loading = loading
         self.slots = slots
         self.kill_wait = kill_wait
         self.shards = shards  # of each card, as in conf/slurm/shard
+        self.gpus = gpus
+        self.cgroups = cgroups
         self.names = [node.name for node in cluster.nodes]
         self.ports = free_ports(1 + len(self.names))
         self._ends = contextlib.ExitStack()
@@ -130,7 +159,12 @@ class Slurm:
         (self.dir / "state").chmod(0o700)
         (self.dir / "out").chmod(0o1777)
         for index in range(2):  # Slurm wants devices, and hands out their places only
-            (self.dir / "dev" / f"nvidia{index}").symlink_to("/dev/null")
+            device = self.dir / "dev" / f"nvidia{index}"
+            if self.cgroups:  # one that nobody drives: who may open it is told so
+                os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(NO_DRIVER, index))
+                device.chmod(0o666)
+            else:
+                device.symlink_to("/dev/null")
         key = self.dir / "munge" / "key"
         key.write_bytes(secrets.token_bytes(1024))
         key.chmod(0o400)
@@ -157,18 +191,20 @@ class Slurm:
 
     def _gres(self):
         names = ",".join(self.names)
-        return (f"AutoDetect=off\nNodeName={names} Name=gpu Type=sim File={self.dir}/dev/nvidia[0-1]\n"
-                f"NodeName={names} Name=tslot Count={self.slots}\n"
+        gpus = f"NodeName={names} Name=gpu Type=sim File={self.dir}/dev/nvidia[0-1]\n" if self.gpus else ""
+        return (f"AutoDetect=off\n{gpus}NodeName={names} Name=tslot Count={self.slots}\n"
                 + (f"NodeName={names} Name=shard Count={2 * self.shards}\n" if self.shards else ""))
 
     def _text(self, etc):
         host = socket.gethostname().split(".")[0]
         names = ",".join(self.names)
         shard, shards = (",shard", f",shard:{2 * self.shards}") if self.shards else ("", "")
+        gpu, gpus = ("gpu,", "gpu:sim:2,") if self.gpus else ("", "")
+        track, task = ("cgroup", "cgroup") if self.cgroups else ("linuxproc", "none")
         select = ",MULTIPLE_SHARING_GRES_PJ" if self.shards and version() >= (23, 11) else ""
         nodes = "".join(
             f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=16 RealMemory=4096 "
-            f"Gres=gpu:sim:2,tslot:{self.slots}{shards} State=UNKNOWN\n" for name, port in zip(self.names, self.ports[1:]))
+            f"Gres={gpus}tslot:{self.slots}{shards} State=UNKNOWN\n" for name, port in zip(self.names, self.ports[1:]))
         return f"""ClusterName=lab
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
@@ -184,8 +220,8 @@ SlurmdSpoolDir={self.dir}/spool/%n
 SlurmdDebug=verbose
 SlurmdParameters=config_overrides
 DebugFlags=NO_CONF_HASH
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+ProctrackType=proctrack/{track}
+TaskPlugin=task/{task}
 TaskProlog={self.dir}/etc/task-prolog
 JobAcctGatherType=jobacct_gather/none
 SwitchType=switch/none
@@ -203,7 +239,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core{select}
 AccountingStorageType=accounting_storage/none
 PlugStackConfig={etc}/plugstack.conf
-GresTypes=gpu,tslot{shard}
+GresTypes={gpu}tslot{shard}
 {self.extra}
 {nodes}PartitionName=slice Nodes={names} Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:{self.slots}
 PartitionName=gpu Nodes={names} MaxTime=INFINITE State=UP
@@ -212,6 +248,8 @@ PartitionName=gpu Nodes={names} MaxTime=INFINITE State=UP
     # --- life
 
     def start(self):
+        if self.cgroups:
+            self._ends.enter_context(cgroups_of(self.names))
         self._write()
         self._ends.callback(self._end_steps)
         self.start_daemon("munged", "munged", "--foreground", "--force", f"--key-file={self.dir}/munge/key",
@@ -329,11 +367,13 @@ PartitionName=gpu Nodes={names} MaxTime=INFINITE State=UP
     def srun(self, *words, user=NOBODY, env=None):
         return self.run("srun", *words, user=user, env=env)
 
-    def puppet(self, *words, user=NOBODY):
-        """A program in a step of one task that does what the test tells it to; see tests/e2e/puppet.py."""
+    def puppet(self, *words, user=NOBODY, before=""):
+        """A program in a step of one task that does what the test tells it to; see tests/e2e/puppet.py. `before`: what the
+        task's shell runs first."""
         self.scripts += 1
         path = self.dir / "out" / f"puppet-{self.scripts}"
-        command = [*as_user(user), "srun", "-n1", "--unbuffered", *words, Programs.puppet]
+        program = ["sh", "-c", f"{before} && exec {Programs.puppet}"] if before else [Programs.puppet]
+        command = [*as_user(user), "srun", "-n1", "--unbuffered", *words, *program]
         path.write_text(f"#!/bin/sh\ncd {self.dir}/out\nexec {shlex.join(map(str, command))} 2>{path}.err\n")
         path.chmod(0o755)
         puppet = Puppet(path, self.env())
