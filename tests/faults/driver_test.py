@@ -43,6 +43,7 @@ class Restore(unittest.TestCase):
             mark = c.master.mark()
             b.ask("yield")
             c.master.wait_for(r"not-released", mark)
+            self.assertEqual(c.master.wait_for(r"\brestore node=n1 job=g/(\w)", mark)[1], "b")
             self.assertEqual(of(c.nodes[0].trace("restore", when="begin"), a.pid), [])
             b.kill()  # the holder goes
             self.assertEqual(a.hear_grant()["restored"], 1)
@@ -80,6 +81,8 @@ class Barriers(unittest.TestCase):
     def test_FF_A2_all_are_locked_before_any_is_saved_and_restored_before_any_is_unlocked(self):
         with Cluster(nodes=2) as c:
             a, b = self.gangs(c)
+            turn(c.nodes[1], "100 ms", "delay.lock", a[3])  # the others do not go on without it
+            turn(c.nodes[1], "100 ms", "delay.restore", a[3])
             for ranks, others in ((a, b), (b, a)):
                 for rank in others:
                     c.queue(rank)
