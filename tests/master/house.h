@@ -1,15 +1,13 @@
 // A whole master on the test's loop, with a database that outlives it.
 #pragma once
 
-#include <fcntl.h>
-#include <kj/io.h>
-
 #include <catch2/catch.hpp>
 #include <memory>
 #include <optional>
 
 #include "master/master.h"
 #include "master/scripted_node.h"
+#include "support/log_file.h"
 
 namespace ts::test {
 
@@ -19,8 +17,7 @@ struct MasterHouse {
   Store store{":memory:"};
   Workers workers;
   std::unique_ptr<Auth> auth = newNoAuth();
-  kj::AutoCloseFd nowhere{::open("/dev/null", O_WRONLY | O_CLOEXEC)};
-  Log log{Level::Error, nowhere};
+  LogFile log{Level::Warning};
   SlurmWatch::Ask askSlurm = [this] {
     ++slurmAsked;
     return kj::Promise<SlurmWord>(slurm);
@@ -36,7 +33,8 @@ struct MasterHouse {
   }
 
   void start() {
-    master.emplace(MasterNeeds{loop.port, config, store, workers, *auth, log, "test", askSlurm});
+    master.emplace(
+        MasterNeeds{loop.port, config, store, workers, *auth, log.log, "test", askSlurm});
     address = master->listeners.tcp("127.0.0.1:0", loop.scope);
   }
   // Nodes lose their connection, and find the next one at another address.

@@ -91,7 +91,7 @@ TEST_CASE("FF-E1: of those that do not prove themselves the oldest goes, nodes s
 TEST_CASE("FF-E1: a master without descriptors hears again when there are some", "[master]") {
   MasterHouse house;
   int failures = 0;
-  house.log.tee(
+  house.log.log.tee(
       [&](Level, const std::string& line) { failures += line.starts_with("accept-failed"); });
   int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   REQUIRE(fd >= 0);
@@ -116,7 +116,7 @@ TEST_CASE("FF-E1: a flood of strangers leaves a line, not a history of lines", "
     Descriptors few(64);
     house.emplace();
   }
-  house->log.tee([&](Level, const std::string& line) { lines.push_back(line); });
+  house->log.log.tee([&](Level, const std::string& line) { lines.push_back(line); });
   std::vector<Stream> idle;
   for (int i = 0; i < 100; ++i) idle.push_back(connectTo(*house, house->address));
   house->until([&] { return connections(*house) <= 16; });

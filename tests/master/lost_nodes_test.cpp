@@ -415,7 +415,7 @@ TEST_CASE("FF-D10, P43: of two masters with one number a node follows one", "[ma
   MasterHouse house;
   Store elsewhere(":memory:");
   Master other(MasterNeeds{house.loop.port, house.config, elsewhere, house.workers, *house.auth,
-                           house.log, "test"});
+                           house.log.log, "test"});
   std::string otherAddress = other.listeners.tcp("127.0.0.1:0", house.loop.scope);
   ScriptedNode a(house.loop, "a"), b(house.loop, "b");
   a.connect(house.address);

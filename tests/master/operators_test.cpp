@@ -297,14 +297,14 @@ TEST_CASE("events tell what was and follow what comes", "[master]") {
 
 TEST_CASE("events of an earlier master come from the store", "[master]") {
   MasterHouse house;
-  house.log.info(Line("grant").add("job", "long-ago"));
+  house.log.log.info(Line("grant").add("job", "long-ago"));
   house.master->history.storeNow();
   house.restart();
   Sink::Seen seen;
   auto call = house.master->operators.open(0).eventsRequest();
   call.setSink(kj::heap<Sink>(seen));
   auto handle = call.send().wait(house.loop.scope).getHandle();
-  house.log.info(Line("grant").add("job", "now"));
+  house.log.log.info(Line("grant").add("job", "now"));
   house.until([&] { return seen.with("now") == 1; });
   CHECK(seen.with("long-ago") == 1);
   CHECK(seen.lines.front().find("long-ago") != std::string::npos);

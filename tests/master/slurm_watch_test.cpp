@@ -64,6 +64,8 @@ TEST_CASE("jobs that are none of Slurm's, or of another cluster, are not asked a
   w.house.slurm.nodes = {"n2"};
   w.letSlurmSpeak();
   CHECK(w.n1.ordered("kill 17.0") == 0);
+  CHECK(w.house.log.count("slurm-unknown-node") == 1);  // said once
+  CHECK(w.house.log.line({"slurm-unknown-node", "job=rl/17.0", "node=n1"}) != "");
   w.house.slurm.nodes = {"n1"};
   w.house.until([&] { return w.killed(); });
   CHECK(w.n1.ordered("kill by-hand") == 0);

@@ -98,11 +98,7 @@ private:
 };
 
 TestNode::TestNode(Loop& l, FakeMaster* master, std::uint32_t devices)
-    : loop(l),
-      cards(devices),
-      master_(master),
-      logFile_(::open((dir / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)),
-      log_(Level::Debug, logFile_.get()) {
+    : loop(l), cards(devices), master_(master) {
   ::chmod(dir.path().c_str(), 0755);  // for programs of other users
   config.name = "n1";
   config.master = master ? master->address() : "";
@@ -128,7 +124,7 @@ void TestNode::start() {
                         .backends = {{"none", &none}, {"fake", &backend}},
                         .auth = *auth_,
                         .masterUid = 0,
-                        .log = log_,
+                        .log = log_.log,
                         .version = "test",
                         .reconnectGrace = grace,
                         .callLimit = callLimit,
@@ -137,22 +133,6 @@ void TestNode::start() {
   unsigned before = master_ ? master_->sessions : 0;
   node_->start(node::listenAt(config.socket)).wait(loop.scope);
   if (master_) loop.pumpUntil([&] { return master_->sessions > before && node_->link().isUp(); });
-}
-
-std::string TestNode::logged(const std::vector<std::string>& words) const {
-  std::ifstream in(dir / "log");
-  for (std::string line; std::getline(in, line);) {
-    auto has = [&](const std::string& word) { return line.find(word) != std::string::npos; };
-    if (std::ranges::all_of(words, has)) return line;
-  }
-  return "";
-}
-
-std::int64_t TestNode::lines(const std::string& word) const {
-  std::int64_t count = 0;
-  std::ifstream in(dir / "log");
-  for (std::string line; std::getline(in, line);) count += line.find(word) != std::string::npos;
-  return count;
 }
 
 std::unique_ptr<Program> TestNode::program(std::optional<uid_t> uid) {

@@ -1,7 +1,6 @@
 // A whole node daemon of a test, on its loop, with a card that exists in memory only.
 #pragma once
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -14,6 +13,7 @@
 #include "fake_master.h"
 #include "node/node.h"
 #include "program.h"
+#include "log_file.h"
 #include "temp_dir.h"
 
 namespace ts::test {
@@ -109,9 +109,8 @@ public:
   node::Node& operator*() { return *node_; }
   node::Node* operator->() { return node_.get(); }
   // The first line of the log with all of these in it, or "".
-  std::string logged(const std::vector<std::string>& words) const;
-
-  std::int64_t lines(const std::string& word) const;  // how many have it
+  std::string logged(const std::vector<std::string>& words) const { return log_.line(words); }
+  std::int64_t lines(const std::string& word) const { return log_.count(word); }
 
   std::unique_ptr<Program> program(std::optional<uid_t> uid = {});
   // Connected, greeted and joined.
@@ -120,8 +119,7 @@ public:
 
 private:
   FakeMaster* master_;
-  kj::AutoCloseFd logFile_;
-  Log log_;
+  LogFile log_{Level::Debug};
   std::unique_ptr<Auth> auth_ = newNoAuth();
   Workers workers_;
   class Disk;
