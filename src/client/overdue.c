@@ -93,11 +93,16 @@ static void end_late_yields(ts_client* c, int64_t now) {
   }
 }
 
+/* What ended the tries before says more than a try that has only just begun. */
+static bool is_silent(const ts_client* c, int64_t now) {
+  return c->trouble.status == TS_OK || (c->phase != TSC_DOWN && now >= c->retry_at);
+}
+
 static void end_late(ts_client* c, struct tsc_waiter** slot, const char* call, int64_t now) {
   struct tsc_waiter* waiter = *slot;
   if (waiter == NULL || now < waiter->deadline) return;
   struct tsc_outcome outcome = c->trouble;
-  if (c->phase != TSC_DOWN || outcome.status == TS_OK) {
+  if (is_silent(c, now)) {
     say_absent(c, call, &outcome);
     outcome.status = TS_ERR_TIMED_OUT;
   }

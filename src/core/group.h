@@ -97,6 +97,7 @@ private:
   void on(Step&, const MemberCleared&);
   void name(Job&, NodeId);
   void remove(Step&, Participant&, bool died, Cause);
+  void gatherWhenAllAreHere(Step&, Job&);
   // `why`: what the driver said, if this is how a call ended.
   static void inherit(Member& member);
   void learn(Step&, Job&, NodeId, const MemberFact&, const std::string& why = {});
@@ -117,6 +118,7 @@ private:
   void wait(Step&, Participant&);
   void admitLate(Step&);
   void stopWaiting(Participant&);
+  void leaveQueue(Job&);
   void enqueueWhenComplete(Step&, Job&);
   void enqueue(Job&, Instant now);
   void dequeue(Job&);

@@ -30,9 +30,10 @@ struct Participant {
   Stand stand = Stand::Out;
   RequestId request{};  // the last acquire
   std::uint64_t ticket = 0;
-  Epoch done;         // the last slice that it yielded
-  Instant since;      // of that acquire
-  bool owed = false;  // the gang's running slice waits for it to enter
+  Epoch done;            // the last slice that it yielded
+  Instant since;         // of that acquire
+  bool owed = false;     // the gang's running slice waits for it to enter
+  bool counted = false;  // it was here when the last of its gang came
   // In the report of its node that is under way: itself, and that it waits or is in the slice.
   bool reported = true;
   bool standReported = true;
@@ -128,11 +129,10 @@ struct Job {
   std::map<NodeId, OnNode> onNode;
   std::set<NodeId> named;        // every node that it is known to be on
   std::uint32_t unreported = 0;  // of these, how many have neither reported nor died
-  std::uint32_t everJoined = 0;
-  bool gatheredBefore = false;  // a gang's N have all joined once, in an earlier master's life
+  bool hasGathered = false;      // a gang's N were all here once, maybe in an earlier master's life
 
   Devices claim;
-  bool claimKnown = false;  // widened, and nothing that it follows from has changed since
+  bool claimKnown = false;       // widened, and nothing that it follows from has changed since
   std::vector<DeviceState*> on;  // claim, resolved
   std::optional<Slice> slice;
   Epoch lastEpoch;
@@ -181,7 +181,7 @@ struct Job {
 
   // Each member by its name: one of many ranks that hangs is looked for by its pid.
   std::string lateCalls() const;
-  bool gathered() const { return gatheredBefore || options.gang <= everJoined; }
+  bool gathered() const { return hasGathered || options.gang == 0; }
   bool complete() const;  // "A job is queued only when its claim is complete"
   bool still() const;     // barrier 1: no member of it runs, anywhere
   bool moving() const;    // a save or restore is under way

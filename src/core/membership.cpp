@@ -16,7 +16,7 @@ void Group::on(Step& s, const JobDeclared& e) {
   job.group = this;
   job.options = e.options;
   jobs_.insert(&job);
-  job.gatheredBefore |= e.gathered;
+  job.hasGathered |= e.gathered;
   for (NodeId node : e.nodes) name(job, node);
   if (isNew) return;
   reclaim(s, job, false);
@@ -78,9 +78,7 @@ void Group::on(Step& s, const ParticipantJoined& e) {
     p.process = e.process;
     roster_.participants[p.id] = &p;
     roster_.processes[p.process].push_back(&p);
-    bool gathered = job.gathered();
-    ++job.everJoined;
-    if (job.gathered() && !gathered) notice(s, Notice::Kind::GangGathered, job);
+    gatherWhenAllAreHere(s, job);
   }
   p.devices = e.devices;
   job.claimKnown = false;
@@ -93,10 +91,19 @@ void Group::on(Step& s, const ParticipantJoined& e) {
 void Group::on(Step& s, const ParticipantLeft& e) {
   Participant& p = *roster_.participant(e.participant);
   Job& job = *p.job;
+  bool counted = p.counted;
   remove(s, p, e.died, e.died ? Cause::TargetGone : Cause::Cancelled);
-  if (!e.undone) return;
-  --job.everJoined;
-  if (job.queued && !job.move && !job.complete()) dequeue(job);  // until the gang is there again
+  if (!e.undone || !counted) return;
+  job.hasGathered = false;
+  if (job.queued && !job.complete()) leaveQueue(job);  // until the gang is there again
+}
+
+// Who has left before the last has come is no longer of the gang: it may join again.
+void Group::gatherWhenAllAreHere(Step& s, Job& job) {
+  if (job.gathered() || job.participants.size() < job.options.gang) return;
+  job.hasGathered = true;
+  for (auto& [id, p] : job.participants) p.counted = true;
+  notice(s, Notice::Kind::GangGathered, job);
 }
 
 void Group::remove(Step& s, Participant& p, bool died, Cause cause) {

@@ -224,6 +224,7 @@ void Group::endSlice(Step& s, Job& job) {
   disarm(job, Timer::Kind::Gang, job.gangTimer);
   notice(s, Notice::Kind::SliceEnded, job);
   if (job.queued) reclaim(s, job, true);
+  enqueueWhenComplete(s, job);
   touch(job);
   changed_ = true;
 }
@@ -326,7 +327,8 @@ bool Group::findSlice(Step& s, Job& job, NodeId node, Epoch epoch,
   job.slice->epoch = epoch;
   job.slice->since = job.slice->lastMove = s.now;
   job.slice->recovered = true;
-  job.gatheredBefore = true;
+  if (!job.gathered()) notice(s, Notice::Kind::GangGathered, job);
+  job.hasGathered = true;
   for (auto& [id, other] : job.participants) joinSlice(other);
   if (!job.waiting.empty()) late_.insert(&job);
   return true;

@@ -80,7 +80,7 @@ JobView Group::view(const Job& job) const {
   if (incoming && v.phase == JobPhase::Switching) v.waitsFor.push_back(incoming->id);
   if (!job.queued && !job.waiting.empty() && !job.slice) {
     v.cause = Cause::NoClaim;
-    v.detail = std::to_string(job.everJoined) + " of " + std::to_string(job.options.gang) +
+    v.detail = std::to_string(job.participants.size()) + " of " + std::to_string(job.options.gang) +
                " participants have joined";
   }
   for (const auto& [id, m] : job.members) {

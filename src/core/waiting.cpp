@@ -71,7 +71,6 @@ void Group::wait(Step& s, Participant& p) {
   p.stand = Participant::Stand::Waiting;
   roster_.requests[p.request] = &p;
   job.waiting.push_back(&p);
-  job.finishing = false;
   enqueueWhenComplete(s, job);
   if (job.slice) late_.insert(&job);
   armGang(job);
@@ -98,7 +97,10 @@ void Group::stopWaiting(Participant& p) {
   std::erase(job.waiting, &p);
   roster_.requests.erase(p.request);
   p.stand = Participant::Stand::Out;
-  if (!job.queued || !job.waiting.empty()) return;
+  if (job.queued && job.waiting.empty()) leaveQueue(job);
+}
+
+void Group::leaveQueue(Job& job) {
   if (job.move && job.move->moved && !job.heldBack) {
     job.finishing = true;
   } else {
@@ -108,7 +110,9 @@ void Group::stopWaiting(Participant& p) {
 
 // What came to a device between its first acquire and the last join of its gang is of its claim.
 void Group::enqueueWhenComplete(Step& s, Job& job) {
-  if (job.queued || job.waiting.empty() || !job.gathered()) return;
+  if (job.waiting.empty() || !job.gathered()) return;
+  job.finishing = false;
+  if (job.queued) return;
   reclaim(s, job, true);
   if (job.complete()) enqueue(job, s.now);
 }

@@ -248,3 +248,16 @@ TEST_CASE("a message of a kind that is not known is passed over", "[client]") {
   house.node.sendRaw(std::string(reinterpret_cast<const char*>(&later), sizeof later));
   CHECK(ts_acquire(client, nullptr, nullptr) == TS_OK);
 }
+
+TEST_CASE("a join that is late says what ended its tries, or that nobody answers", "[client]") {
+  House house;
+  // Tries come after 10, 20, 40, 80, 160 and 320 ms: by the deadline the second is old, the seventh
+  // is not.
+  std::size_t closes = GENERATE(1, 6);
+  house.node.ignore(TSL_JOIN, closes);
+  ts_client* client = nullptr;
+  auto options = house.options();
+  options.deadline_ms = 1000;
+  CHECK(ts_join(&options, &client) != TS_OK);
+  CHECK(errorSays(closes == 1 ? "does not answer" : "the connection was closed"));
+}

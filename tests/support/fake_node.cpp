@@ -223,8 +223,13 @@ void FakeNode::take(int fd, const tsl_message& message) {
 void FakeNode::obey(int fd, const tsl_message& message) {
   const auto& header = message.header;
   if (header.type == TSL_CLAIM) return;
-  const Rule& rule = rules_[header.type];
-  if (rule.way == Way::Ignore) return;
+  Rule& rule = rules_[header.type];
+  if (rule.way == Way::Ignore) {
+    if (rule.closes == 0) return;
+    --rule.closes;
+    closeConnection(fd, false);
+    return;
+  }
   if (header.type == TSL_CANCEL) {
     cancel(message);
     return;
@@ -303,8 +308,8 @@ void FakeNode::answer(tsl_type type, int status, const std::string& detail) {
 void FakeNode::hold(tsl_type type) {
   post([&] { rules_[type] = {Way::Hold, TSL_OK, ""}; });
 }
-void FakeNode::ignore(tsl_type type) {
-  post([&] { rules_[type] = {Way::Ignore, TSL_OK, ""}; });
+void FakeNode::ignore(tsl_type type, std::size_t closes) {
+  post([&] { rules_[type] = {Way::Ignore, TSL_OK, "", closes}; });
 }
 
 void FakeNode::grant() {

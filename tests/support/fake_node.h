@@ -34,7 +34,8 @@ public:
   // that grow from 1. A held acquire still is answered at its deadline and when it is cancelled.
   void answer(tsl_type type, int status, const std::string& detail = "");
   void hold(tsl_type type);
-  void ignore(tsl_type type);  // never answered, as by a daemon that hangs
+  // Never answered, as by a daemon that hangs; the first `closes` cost the connection.
+  void ignore(tsl_type type, std::size_t closes = 0);
 
   // The oldest held request.
   void grant();
@@ -67,6 +68,7 @@ private:
     Way way = Way::Answer;
     int status = TSL_OK;
     std::string detail;
+    std::size_t closes = 0;
   };
   struct Held {
     int connection;

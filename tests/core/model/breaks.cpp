@@ -100,6 +100,7 @@ void World::rejoin(NodeId id) {
   node.link = Link::Suspect;  // nothing may be ordered before the report is complete
   for (auto& [where, room] : rooms_) room.forgotten |= where.first == id;  // was only in its memory
   send(NodeJoined{id, node.devices}, "joins " + text(id) + devices);
+  if (!dead) undoJoins(id);
   report(id);
   node.link = Link::Up;
   send(NodeReported{id}, "reports " + text(id));
@@ -196,7 +197,7 @@ void World::report(NodeId id) {
 
 void World::people(unsigned whom, unsigned how) {
   if (how % 3 == 0) {
-    if (whom % 2 == 0) joinLate();
+    if (whom % 2 == 0) joinLate(whom % 8 == 0);
     addJob(GroupId{1 + whom % 4 / 3});
     return;
   }
@@ -392,6 +393,7 @@ void World::restart(unsigned how) {
   // A grant is what participants are in: what no participant is in is void.
   for (auto& [device, hold] : holds_) hold = {};
   for (auto& [id, p] : people_) {
+    p.unanswered = false;  // what is reported is no new join
     bool lost = nodes_.at(p.node).link == Link::Dead || nodes_.at(p.node).lost.count(p.job);
     if (p.stand != Stand::In || lost) continue;
     for (const auto& [otherId, other] : people_) {

@@ -39,6 +39,7 @@ void World::acquire(unsigned whom, bool tryOnly) {
   if (!p) return;
   p->request = RequestId(++requests_);
   p->stand = Stand::Waiting;
+  p->unanswered = false;
   p->ticket = 0;
   asked_[p->request] = p->id;
   ParticipantId id = p->id;

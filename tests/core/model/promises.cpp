@@ -133,7 +133,7 @@ void World::check(const Grant& a) {
   must(up(a.node), "grant ordered at " + text(a.node) + ", which cannot be reached");
   must(same || !nodes_.at(a.node).drained, "grant at " + text(a.node) + ", which is drained");
   must(same || !paused_.count(jobs_.at(a.job).group), "grant in a paused group");
-  must(jobs_.at(a.job).gathered || jobs_.at(a.job).options.gang == 0,
+  must(same || jobs_.at(a.job).gathered || jobs_.at(a.job).options.gang == 0,
        "grant to a part of the gang of " + text(a.job));
   for (RequestId r : a.requests) {
     must(asked_.count(r) && !promised_.count(r), "a request answered twice");
@@ -249,8 +249,7 @@ void World::check(const AskToYield& a) {
 void World::check(const Notice& a) {
   ++counts_[std::string("notice ") + ts::text(a.kind)];
   if (a.kind == Notice::Kind::GangGathered) {
-    must(std::uint32_t(jobs_.at(a.job).people) >= jobs_.at(a.job).options.gang,
-         "a part of the gang of " + text(a.job) + " is called all of it");
+    must(!incomplete(a.job), "a part of the gang of " + text(a.job) + " is called all of it");
     jobs_.at(a.job).gathered = true;
   }
   if (a.kind == Notice::Kind::JobFaulted) {

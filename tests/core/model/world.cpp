@@ -124,14 +124,33 @@ void World::declare(JobId id) {
 }
 
 // The rest of a gang.
-bool World::joinLate() {
+bool World::joinLate(bool cutOff) {
   for (auto& [id, job] : jobs_) {
     if (!job.stillOut || !up(job.stillOut->front().node)) continue;
     declare(id);
+    auto last = ParticipantId{participants_ + 1};
     addPerson(id, *std::exchange(job.stillOut, std::nullopt), ProcessId{1000 + participants_ + 1});
+    people_.at(last).unanswered = true;
+    if (cutOff) rejoin(people_.at(last).node);
     return true;
   }
   return false;
+}
+
+// A node whose line is cut before the answer is there takes the join back: it is asked anew, later.
+void World::undoJoins(NodeId node) {
+  std::vector<Person> all;
+  for (auto& [id, p] : people_) {
+    if (p.node == node && p.unanswered && p.stand == Stand::Out) all.push_back(p);
+  }
+  for (const Person& p : all) {
+    ++counts_["row a join is undone"];
+    people_.erase(p.id);
+    Job& job = jobs_.at(p.job);
+    job.stillOut = p.devices;
+    job.gathered = false;
+    send(ParticipantLeft{p.id, false, true}, "left " + p.name + " undone");
+  }
 }
 
 void World::addThing(JobId job, const Devices& devices, Residency residency) {

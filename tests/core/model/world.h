@@ -54,6 +54,7 @@ private:
     std::uint64_t ticket = 0;
     Epoch epoch;
     std::string name;
+    bool unanswered = false;  // its process has not heard that it has joined
   };
   struct Thing {  // a member
     JobId job;
@@ -110,7 +111,8 @@ private:
   JobId addJob(GroupId group);
   void addPerson(JobId job, const Devices& devices, ProcessId process);
   void declare(JobId job);
-  bool joinLate();  // somebody has
+  bool joinLate(bool cutOff = false);  // somebody has
+  void undoJoins(NodeId node);
   void addThing(JobId job, const Devices& devices, Residency residency);
   // One that goes on happens in the same step as the next.
   void send(const Event& event, const std::string& line, bool goesOn = false);
