@@ -75,12 +75,17 @@ Failure Master::failureOf(const kj::Exception& exception) const {
   return Failure(Exit::Failed, text);
 }
 
+// A place that nobody has named is mostly the wrong one.
 Failure Master::unreachable(const std::string& cause) const {
-  return Failure(Exit::Unreachable, "tsmasterd cannot be reached at " + shown(place_) + ": " +
-                                        cause +
-                                        "; start it there: tsmasterd --config "
-                                        "/etc/timeslice/master.toml, or say where it is with "
-                                        "--master or TIMESLICE_MASTER");
+  std::string start = "tsmasterd --config /etc/timeslice/master.toml";
+  std::string cure =
+      place_.from == kDefaultPlace
+          ? "say where it is (master in /etc/timeslice/node.toml, TIMESLICE_MASTER or --master), "
+            "or start it here: " +
+                start
+          : "start it there: " + start + ", or say where it is with --master or TIMESLICE_MASTER";
+  return Failure(Exit::Unreachable,
+                 "tsmasterd cannot be reached at " + shown(place_) + ": " + cause + "; " + cure);
 }
 
 Failure Master::lateFailure() const {

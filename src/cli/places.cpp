@@ -49,7 +49,7 @@ Place findMaster(const Options& options, const std::optional<NodeConfig>& config
   if (::access(here.c_str(), R_OK | W_OK) == 0)
     return {"unix:" + here, "its socket on this machine"};
   if (config && !config->master.empty()) return {config->master, options.nodeConfig};
-  return {NodeConfig().master, "the default"};
+  return {NodeConfig().master, kDefaultPlace};
 }
 
 bool onThisMachine(const std::string& address) {
@@ -64,7 +64,7 @@ Place findNode(const Options& options, const std::optional<NodeConfig>& config) 
   std::string said = environment("TIMESLICE_SOCKET");
   if (!said.empty()) return {said, "TIMESLICE_SOCKET"};
   if (config) return {config->socket, options.nodeConfig};
-  return {TSL_SOCKET_DEFAULT, "the default"};
+  return {TSL_SOCKET_DEFAULT, kDefaultPlace};
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ Places findPlaces(const Options& options) {
   places.auth = !options.auth.empty() ? options.auth : config ? config->auth : "munge";
   places.authByMaster = options.auth.empty() && !config && onThisMachine(places.master.address);
   places.masterUser = config ? config->masterUser : NodeConfig().masterUser;
-  places.masterUserFrom = config ? options.nodeConfig : "the default";
+  places.masterUserFrom = config ? options.nodeConfig : kDefaultPlace;
   return places;
 }
 

@@ -8,9 +8,11 @@
 
 namespace ts::cli {
 
+constexpr const char* kDefaultPlace = "the default";
+
 struct Place {
   std::string address;  // "HOST:PORT" or "unix:PATH"; a plain path for the node's socket
-  std::string from;     // for errors: "--master", "the default", ...
+  std::string from;     // for errors: "--master", kDefaultPlace, ...
 };
 
 struct Places {
@@ -20,7 +22,7 @@ struct Places {
   // Nobody said how, and the master is on this machine: if it wants no proof, none is given.
   bool authByMaster = false;
   std::string masterUser;      // whose credential the master must have
-  std::string masterUserFrom;  // the file that says so, or "the default"
+  std::string masterUserFrom;  // the file that says so, or kDefaultPlace
 };
 
 // Throws Failure: bad configuration, or an address that is none.

@@ -66,17 +66,33 @@ bool isThere(const std::string& plugin, const std::string& folders) {
   return false;
 }
 
+bool isConfigless(const SlurmRecord& config) {
+  return valueOf(config, "SlurmctldParameters").find("enable_configless") != std::string::npos;
+}
+
+Finding noPlugstack(const std::string& file, bool configless) {
+  std::string what = file + ": " + std::strerror(errno);
+  if (configless) {
+    return {Verdict::Warn, what + ": this machine has none of its own",
+            "ask on the machine of slurmctld, which sends its own to the others"};
+  }
+  return {Verdict::Warn, what + ": this machine loads no plugin",
+          "ask where jobs are submitted and run; name timeslice.conf in plugstack.conf"};
+}
+
 }  // namespace
 
-Finding examinePlugstack(const SlurmRecord& config) {
+Finding examinePlugstack(const SlurmRecord& config, const std::string& sent) {
   std::string file = valueOf(config, "PlugStackConfig");
+  const bool configless = isConfigless(config);
   if (::access(file.c_str(), R_OK) != 0) {
-    return {Verdict::Warn, file + ": " + std::strerror(errno) + ": this machine loads no plugin",
-            "ask where jobs are submitted and run; name timeslice.conf in plugstack.conf"};
+    Finding none = noPlugstack(file, configless);
+    file = sent + "/plugstack.conf";
+    if (!configless || ::access(file.c_str(), R_OK) != 0) return none;
   }
   auto line = findPlugin(file);
   if (!line) {
-    return {Verdict::Warn,
+    return {Verdict::Fail,
             file + " names no " + kPlugin + ": sbatch --timeslice-group is not known here",
             "include /usr/share/timeslice/slurm/timeslice.conf, on all machines of the cluster"};
   }
@@ -90,8 +106,6 @@ Finding examinePlugstack(const SlurmRecord& config) {
                 ": should it fail to load, no job starts and nodes are drained",
             "write optional: a job that asked for time slicing fails all the same"};
   }
-  bool configless =
-      valueOf(config, "SlurmctldParameters").find("enable_configless") != std::string::npos;
   if (configless && line->file != file && versionOf({config, {}, {}}) < kSendsIncludes) {
     return {Verdict::Fail,
             file + " includes " + line->file + ", which Slurm before 23.11 sends to no node",

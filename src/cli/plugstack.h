@@ -6,6 +6,7 @@
 
 namespace ts::cli {
 
-Finding examinePlugstack(const SlurmRecord& config);
+// `sent`: where slurmd keeps what a configless slurmctld has sent it.
+Finding examinePlugstack(const SlurmRecord& config, const std::string& sent = "/run/slurm/conf");
 
 }  // namespace ts::cli

@@ -36,7 +36,7 @@ static const char* way_out(const ts_client* c, int32_t status) {
     case TS_ERR_DEADLOCK:
       return "; take the groups in the same order in every job";
     case TS_ERR_NO_HOST_MEMORY:
-      return "; let fewer jobs share the node";
+      return "; in Slurm ask for more --mem, or let fewer jobs share the node";
     case TS_ERR_MASTER_DOWN:
       return "; start it: tsmasterd --config /etc/timeslice/master.toml";
     case TS_ERR_SHUTDOWN:

@@ -295,6 +295,7 @@ void Shell::forgetAllOn(NodeRecord& node) {
     feed(JobEnded{job.id});
     directory_.remove(job);
   }
+  tellNodes();
 }
 
 // Jobs and their processes. ----------------------------------------------------------------------
@@ -331,7 +332,7 @@ void Shell::cleared(MemberRecord& member) {
 void Shell::endedOn(NodeRecord& node, JobRecord& job) {
   endProcesses(node, job);
   directory_.unplace(job, node);
-  if (!job.on.empty()) return;
+  if (!job.on.empty()) return tellNodes();
   feed(JobEnded{job.id});
   directory_.remove(job);
 }

@@ -175,17 +175,23 @@ void Registry::eraseJob(const JobName& name) {
 void Registry::setNodes(const JobName& name, std::set<std::string> nodes) {
   Job* j = job(name);
   if (!j || j->nodes == nodes) return;
-  j->nodes = std::move(nodes);
-  if (j->nodes.empty()) return records_.erase(nodesRecord(name));
-  records_.put(nodesRecord(name), encode(j->nodes));
+  if (nodes.empty()) {
+    records_.erase(nodesRecord(name));
+  } else {
+    records_.put(nodesRecord(name), encode(nodes));
+  }
+  j->nodes = std::move(nodes);  // what is not written down is not said either
 }
 
 void Registry::setGathered(const JobName& name, Gathering gathered) {
   Job* j = job(name);
   if (!j || j->gathered == gathered) return;
+  if (gathered == Gathering::Unknown) {
+    records_.erase(gatheredRecord(name));
+  } else {
+    records_.put(gatheredRecord(name), gathered == Gathering::Yes ? "yes" : "no");
+  }
   j->gathered = gathered;
-  if (gathered == Gathering::Unknown) return records_.erase(gatheredRecord(name));
-  records_.put(gatheredRecord(name), gathered == Gathering::Yes ? "yes" : "no");
 }
 
 Participant* Registry::participant(ParticipantId id) {

@@ -146,6 +146,15 @@ TEST_CASE("a master that does not answer in time is unreachable", "[cli]") {
   }
 }
 
+TEST_CASE("who has named no master is asked where it is", "[cli]") {
+  test::TempDir dir;
+  cli::Loop loop;
+  Places places{{"unix:" + dir / "none.sock", kDefaultPlace}, {}, "none", {}};
+  CHECK_THROWS_WITH(Master(loop, places, 1s),
+                    Contains("none.sock (the default)") && Contains("; say where it is (master in "
+                                                                    "/etc/timeslice/node.toml"));
+}
+
 TEST_CASE("another kind of auth is named with the option that helps", "[cli]") {
   FakeMaster fake;
   cli::Loop loop;

@@ -235,7 +235,9 @@ TEST_CASE("FF-G2: plugstack.conf names the plugin, by an include, too", "[cli]")
 
   write("plugstack.conf",
         "# optional spank_timeslice.so\nrequired other.so\ninclude conf.d/*.conf\n");
-  CHECK(examinePlugstack(config).what.find("names no spank_timeslice.so") != std::string::npos);
+  Finding unnamed = examinePlugstack(config);
+  CHECK(unnamed.verdict == Verdict::Fail);
+  CHECK(unnamed.what.find("names no spank_timeslice.so") != std::string::npos);
 
   std::filesystem::create_directory(dir / "conf.d");
   write("conf.d/timeslice.conf", "optional " + dir / "spank_timeslice.so" + " timeout_ms=1000\n");
@@ -259,8 +261,25 @@ TEST_CASE("FF-G2: plugstack.conf names the plugin, by an include, too", "[cli]")
   CHECK(required.cure.starts_with("write optional"));
 }
 
+TEST_CASE("a node that is sent its configuration has it elsewhere", "[cli]") {
+  test::TempDir dir;
+  SlurmRecord config{{"PlugStackConfig", "/nowhere/plugstack.conf"},
+                     {"SlurmctldParameters", "enable_configless"},
+                     {"SLURM_VERSION", "22.05.8"}};
+  Finding elsewhere = examinePlugstack(config, dir.path());
+  CHECK(elsewhere.verdict == Verdict::Warn);
+  CHECK(elsewhere.what.ends_with("this machine has none of its own"));
+
+  std::ofstream(dir / "spank_timeslice.so") << "a library";
+  std::ofstream(dir / "plugstack.conf") << "optional " << dir / "spank_timeslice.so"
+                                        << "\n";
+  CHECK(examinePlugstack(config, dir.path()).verdict == Verdict::Ok);
+  config.erase("SlurmctldParameters");
+  CHECK(examinePlugstack(config, dir.path()).verdict == Verdict::Warn);
+}
+
 TEST_CASE("a plugstack.conf that includes itself comes to an end", "[cli]") {
   test::TempDir dir;
   std::ofstream(dir / "plugstack.conf") << "include plugstack.conf\n";
-  CHECK(examinePlugstack({{"PlugStackConfig", dir / "plugstack.conf"}}).verdict == Verdict::Warn);
+  CHECK(examinePlugstack({{"PlugStackConfig", dir / "plugstack.conf"}}).verdict == Verdict::Fail);
 }

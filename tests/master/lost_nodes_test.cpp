@@ -369,9 +369,9 @@ TEST_CASE("a node learns that the rest of a job is gone", "[master]") {
   n2.join("rl", "A", 1);
   n2.leave(1);
   n2.endJob("rl", "A");
-  n1.acquire(1, 100);
-  house.until([&] { return n1.entered(1); });
-  CHECK(n1.spans["A"] == std::vector<std::string>{"n1"});
+  house.until([&] {
+    return n1.spans["A"] == std::vector{std::string("n1")};
+  });  // at once: nothing else happens
 }
 
 TEST_CASE("a grant that nobody is in is taken back by the next master", "[master]") {

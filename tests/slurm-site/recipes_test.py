@@ -114,8 +114,8 @@ class Doctor(OfSlurm):
     def test_a_site_that_follows_the_recipe_has_only_to_mend_what_a_cluster_in_a_folder_lacks(self):
         with Site(self.recipe("tslot")) as site:
             found = self.examine(site)
-            self.assertEqual(found["fail"], [])
-            self.assertEqual([w.split()[0] for w in found["warn"]], ["ProctrackType", str(site.dir / "plugstack.conf")])
+            self.assertEqual([w.split()[0] for w in found["fail"]], [str(site.dir / "plugstack.conf")])
+            self.assertEqual([w.split()[0] for w in found["warn"]], ["ProctrackType"])
             self.assertIn("partition rl: up to 2 jobs share its 2 nodes", found["ok"])
 
     def test_the_line_of_the_plugin_is_found_where_slurm_looks_for_it(self):
@@ -129,8 +129,9 @@ class Doctor(OfSlurm):
     def test_FF_G11_gang_scheduling_is_told_and_jobs_do_what_was_told(self):
         gang = "\nPreemptMode=SUSPEND,GANG\nPreemptType=preempt/partition_prio\n"
         with Site(self.recipe("tslot").change("\nPreemptMode=OFF\n", gang), nodes=1) as site:
-            self.assertEqual(len(self.examine(site)["fail"]), 1)
-            self.assertIn("PreemptMode=GANG,SUSPEND of the site keeps its jobs apart", self.examine(site)["fail"][0])
+            told = [w for w in self.examine(site)["fail"] if w.startswith("partition")]
+            self.assertEqual(len(told), 1)
+            self.assertIn("PreemptMode=GANG,SUSPEND of the site keeps its jobs apart", told[0])
             self.wait_for_state(site, self.submit(site, "-n8", "--gres=tslot:1"), "RUNNING")
             second = self.submit(site, "-n8", "--gres=tslot:1")
             if slurm_site.version() < (23, 11):
@@ -152,7 +153,7 @@ class Doctor(OfSlurm):
             self.assertEqual([w for w in self.examine(site, "--partition", "rl")["fail"] if " all: " in w], [])
             self.assertTrue([w for w in self.examine(site, "--partition", "all")["fail"]
                              if w.startswith("partition all: OverSubscribe=NO")])
-            self.assertEqual(self.examine(site, "--partition", "nix")["fail"], ["no partition is called nix"])
+            self.assertIn("no partition is called nix", self.examine(site, "--partition", "nix")["fail"])
 
     def test_shards_on_a_slurm_that_gives_a_job_one_gpu_only_are_told(self):
         with Site(self.recipe("shard").change(",MULTIPLE_SHARING_GRES_PJ", ""), nodes=1) as site:

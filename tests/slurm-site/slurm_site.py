@@ -40,6 +40,7 @@ def without(text, *keys):
 
 class Recipe:
     """conf/slurm/NAME, word by word but for what differs from machine to machine: nodes, CPUs, memory, device files."""
+    CPUS = 8
     MEMORY = 2048
 
     def __init__(self, folder):
@@ -53,8 +54,9 @@ class Recipe:
         return self
 
     def nodes_of_test(self, text, names):
-        text = text.replace("gpu-[1-4]", names).replace("CPUs=64", "CPUs=8")
+        text = text.replace("gpu-[1-4]", names).replace("CPUs=64", f"CPUs={self.CPUS}")
         text = text.replace("DefMemPerNode=512000", f"DefMemPerNode={self.MEMORY // 2}")
+        text = text.replace("DefMemPerCPU=8000", f"DefMemPerCPU={self.MEMORY // self.CPUS // 2}")
         text = text.replace("RealMemory=1024000", f"RealMemory={self.MEMORY}")
         # Two GPUs instead of eight, and as many shards of each.
         return text.replace("gpu:8,shard:16", "gpu:2,shard:4").replace("Name=shard Count=16", "Name=shard Count=4")

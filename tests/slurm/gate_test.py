@@ -1,6 +1,7 @@
 """The gate: a task waits for its first turn before it starts, and its program has that turn."""
 import os
 import pathlib
+import re
 import signal
 import sys
 import unittest
@@ -8,7 +9,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import report  # noqa: E402
 from cluster import MIB, NOBODY  # noqa: E402
-from slurm import slurm_cluster, until  # noqa: E402
+from slurm import as_user, slurm_cluster, until  # noqa: E402
 
 RL = "--timeslice-group=rl"
 BIG = 48 * MIB
@@ -55,6 +56,9 @@ class Gate(unittest.TestCase):
         holder = self.holder()
         waiting, _ = self.at_gate("echo", "it runs")
         said = waiting.stderr.readline()
+        job = re.search(r"rl/\d+\.0", said)[0]
+        why = self.cluster.tsctl("why", job, wrap=as_user(NOBODY))
+        self.assertIn("rl/1.0", why.stdout, why.stderr)
         holder.ask("yield")
         out, err = waiting.communicate(timeout=60)
         err = said + err

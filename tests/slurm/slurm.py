@@ -95,11 +95,12 @@ class Slurm:
     """with Slurm(cluster) as s: … Everything that it started is gone afterwards."""
 
     def __init__(self, cluster, words="", extra="", loading="optional", slots=2, kill_wait=2, shards=0, epilog="",
-                 files=None, gpus=True, cgroups=False):
+                 files=None, gpus=True, cgroups=False, partition="slice"):
         """`epilog`: what EpilogSlurmctld runs, with tsctl of this cluster at hand. `files` beside slurm.conf, by name;
         {dir} is the folder of all. `gpus`: jobs can ask for them. `cgroups`: Slurm tracks processes by them, and lets
-        nobody open a device that it has not given."""
+        nobody open a device that it has not given. `partition`: the one in which jobs share nodes; by another name it is not the default."""
         self.cluster = cluster
+        self.partition = partition
         self.dir = cluster.dir / "slurm"
         self.words = words
         self.extra = extra
@@ -202,8 +203,9 @@ class Slurm:
         gpu, gpus = ("gpu,", "gpu:sim:2,") if self.gpus else ("", "")
         track, task = ("cgroup", "cgroup") if self.cgroups else ("linuxproc", "none")
         select = ",MULTIPLE_SHARING_GRES_PJ" if self.shards and version() >= (23, 11) else ""
+        default = "YES" if self.partition == "slice" else "NO"
         nodes = "".join(
-            f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=16 RealMemory=4096 "
+            f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=16 RealMemory=1024000 "
             f"Gres={gpus}tslot:{self.slots}{shards} State=UNKNOWN\n" for name, port in zip(self.names, self.ports[1:]))
         return f"""ClusterName=lab
 SlurmctldHost={host}(127.0.0.1)
@@ -241,7 +243,7 @@ AccountingStorageType=accounting_storage/none
 PlugStackConfig={etc}/plugstack.conf
 GresTypes={gpu}tslot{shard}
 {self.extra}
-{nodes}PartitionName=slice Nodes={names} Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:{self.slots}
+{nodes}PartitionName={self.partition} Nodes={names} Default={default} MaxTime=INFINITE State=UP OverSubscribe=FORCE:{self.slots}
 PartitionName=gpu Nodes={names} MaxTime=INFINITE State=UP
 """
 

@@ -189,7 +189,7 @@ class Gang(Turns):
 
 class Epilog(Away):
     settings = {"master": {**AWAY, "slurm_grace": "300 ms"}, "words": "timeout_ms=500",
-                "epilog": f"{os.environ.get('SLURM_RECIPES')}/epilog-slurmctld"}
+                "epilog": os.environ.get("SLURM_EPILOG")}
 
     def test_a_job_is_over_by_the_epilog_of_slurmctld_also_where_its_node_does_not_say_so(self):
         self.holder()

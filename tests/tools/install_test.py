@@ -61,6 +61,12 @@ class Installed(unittest.TestCase):
         self.assertEqual(len(said), 1)
         self.assertRegex(said[0], r"^optional /.*/slurm/spank_timeslice\.so$")
 
+    def test_the_epilog_finds_tsctl_where_it_is_installed(self):
+        script = self.the_one("/share/timeslice/slurm/epilog-slurmctld")
+        self.assertTrue(os.access(script, os.X_OK))
+        folder = "/" + self.the_one("/bin/tsctl").parent.relative_to(self.root).as_posix()
+        self.assertIn(f"}}{folder}:", script.read_text())
+
     @unittest.skipUnless(shutil.which("go-md2man"), "no go-md2man here")
     def test_a_manual_page_for_each_that_is_written(self):
         for page in (SOURCE / "docs/man").glob("*.md"):
