@@ -108,7 +108,7 @@ struct Notice {
     Outside,
     ReentryLetIn,
     MissedSlice,
-    GangGathered,    // its N have all joined: said before any order that follows from it
+    GangGathered,    // its N are there: said before any order that follows from it
     WaiterHeldBack,  // refused for a passing cause; keeps its place
     StaleDropped,
     JoinRefused,  // the job or participant just declared was not taken in; `cause` says why

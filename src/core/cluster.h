@@ -56,7 +56,7 @@ public:
   std::optional<JobView> view(JobId job) const;
   std::vector<GroupView> groups() const;
   std::vector<JobView> jobs() const;
-  // A gang's N have all joined once; without a gang: always.
+  // A gang's N were there at once; without a gang: always.
   bool gathered(JobId id) const;
   // One of the jobs that claim it, which are all of one group.
   std::optional<JobId> claimant(const Device& device) const;

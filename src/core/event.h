@@ -48,7 +48,7 @@ struct JobDeclared {
   GroupId group;
   JobOptions options;
   std::vector<NodeId> nodes = {};  // all that the reporter knows the job to be on
-  bool gathered = false;  // an earlier master told the reporter so: a gang's N have all joined once
+  bool gathered = false;  // an earlier master told the reporter so: a gang's N were there at once
 };
 struct JobEnded {  // nothing of it is left on any node
   JobId job;

@@ -47,7 +47,7 @@ enum class Cause {
   NoRecord,   // a node cannot write down what it does
 };
 
-// Whether all of a gang have joined once.
+// Whether all of a gang were there at once.
 enum class Gathering {
   Unknown,  // nobody has said
   No,

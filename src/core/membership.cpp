@@ -172,7 +172,7 @@ void Group::learn(Step& s, Job& job, NodeId node, const MemberFact& fact, const 
   index(job, m);
   name(job, node);
   if (moved && m.on()) tellOutside(s, job, m);
-  if (m.unreleased() && !job.slice && !mayNotRun(job)) undo(job);
+  if (m.unreleased() && !job.slice) undo(job);
   // Its acquire has not been answered yet, so the claim can still grow.
   bool same = !moved && counted == m.inClaim() && within(job.claim, fact.devices);
   if (job.queued && !job.slice && !same) reclaim(s, job, true);

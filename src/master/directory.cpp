@@ -102,7 +102,7 @@ void Directory::unplace(JobRecord& job, NodeRecord& node) {
   if (node.jobs.erase(job.id) == 0) return;
   job.on.erase(node.id);
   job.named.erase(node.id);
-  job.known.erase(node.id);
+  job.whereaboutsTold.erase(node.id);
   if (!job.on.empty()) tellNodes(job);
 }
 

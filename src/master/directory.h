@@ -78,9 +78,9 @@ struct JobRecord {
   JobName name;
   uid_t uid = 0;
   JobOptions options;
-  std::set<NodeId> on;                                         // that have something of it
-  std::set<NodeId> named;                                      // that reports of others said so of
-  std::map<NodeId, std::shared_ptr<const Whereabouts>> known;  // of it, to its nodes
+  std::set<NodeId> on;     // that have something of it
+  std::set<NodeId> named;  // that reports of others said so of
+  std::map<NodeId, std::shared_ptr<const Whereabouts>> whereaboutsTold;
   std::uint32_t participants = 0;
   std::uint32_t members = 0;
   std::uint32_t slurmJob = 0;  // 0: it is no step of one

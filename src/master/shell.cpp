@@ -136,12 +136,12 @@ void Shell::tellNodes() {
 void Shell::tellNodes(JobRecord& job) {
   auto now = std::make_shared<const Whereabouts>(whereaboutsOf(job));
   bool plain = now->nodes.size() <= 1 && now->gathered == Gathering::Unknown;
-  if (plain && job.known.empty()) return;  // each node knows itself
+  if (plain && job.whereaboutsTold.empty()) return;  // each node knows itself
   for (NodeId node : job.on) {
     auto* link = directory_.node(node).link;
     if (link == nullptr) continue;  // its next report is compared
-    bool has = job.known[node] && *job.known[node] == *now;
-    job.known[node] = now;
+    bool has = job.whereaboutsTold[node] && *job.whereaboutsTold[node] == *now;
+    job.whereaboutsTold[node] = now;
     if (has) continue;
     link->whenOpen([link, name = job.name, now] { sendWhereabouts(*link, name, *now); });
   }
@@ -155,7 +155,7 @@ Whereabouts Shell::whereaboutsOf(const JobRecord& job) {
 }
 
 void Shell::reported(JobRecord& job, NodeRecord& node, Whereabouts said) {
-  job.known[node.id] = std::make_shared<const Whereabouts>(std::move(said));
+  job.whereaboutsTold[node.id] = std::make_shared<const Whereabouts>(std::move(said));
   directory_.tellNodes(job);
 }
 

@@ -115,7 +115,7 @@ struct Ticket {
 }
 
 enum Gathering {
-  # Whether all of a job's gang have joined once.
+  # Whether all of a job's gang were there at once.
   unknown @0;
   # It has none, or nobody has said: the other side is of a release before 0.1.
   no @1;
