@@ -14,7 +14,11 @@
 #include "gate.h"
 #include "number.h"
 
-enum { kListBytes = 4096, kRefused = 1 };
+enum {
+  kListBytes = 4096,
+  kRefused = 1,
+  kMostParts = 128, /* of a heterogeneous job: Slurm's MAX_HET_JOB_COMPONENTS */
+};
 
 static struct tsp_step g_step;
 
@@ -71,15 +75,23 @@ static uint32_t number_in(spank_t spank, const char* variable, uint32_t otherwis
   return tsp_number(found, 1, UINT32_MAX, &value) ? (uint32_t)value : otherwise;
 }
 
+/* The number that the parts of a heterogeneous job share. The environment is the user's: a number
+ * that can be none of this job's would be another's name. */
+static uint32_t first_part(spank_t spank, uint32_t job) {
+  const uint32_t first = number_in(spank, "SLURM_JOB_ID", job);
+  return first <= job && job - first < kMostParts ? first : job;
+}
+
 /* The parts of a heterogeneous job have numbers of their own, and one workload among them: its
  * environment has the number of the first, and counts all of its tasks. */
 static void name_step(spank_t spank, struct tsp_step* step, uint32_t* tasks) {
-  const uint32_t first = number_in(spank, "SLURM_JOB_ID", step->job);
+  const bool has_parts = number_in(spank, "SLURM_HET_SIZE", 0) > 1;
+  const uint32_t first = has_parts ? first_part(spank, step->job) : step->job;
   /* In a step's environment; S_SLURM_RESTART_COUNT is not set there (22.05). */
   char run[16] = ""; /* what an earlier run has left somewhere is another job's */
   const uint32_t restarts = number_in(spank, "SLURM_RESTART_COUNT", 0);
   if (restarts > 0) snprintf(run, sizeof run, "-%u", restarts);
-  if (number_in(spank, "SLURM_HET_SIZE", 0) > 1) *tasks = number_in(spank, "SLURM_NTASKS", *tasks);
+  if (has_parts) *tasks = number_in(spank, "SLURM_NTASKS", *tasks);
   if (has_tasks(step->id)) {
     snprintf(step->name, sizeof step->name, "%u%s.%u", first, run, step->id);
   } else {
