@@ -112,13 +112,16 @@ static void look_up(spank_t spank, struct tsp_step* step) {
   step->tasks = tasks;
 }
 
-/* Only its tasks wait at the gate: more than they are never come together there. */
-static bool is_too_large(const struct tsp_step* step, char* problem) {
-  if (!step->gated || step->gang <= step->tasks) return false;
+/* Only its tasks wait at the gate: more than they are never come together there, and of fewer the
+ * others would be left there while these wait for them. */
+static bool is_no_gang(const struct tsp_step* step, char* problem) {
+  if (!step->gated || step->gang == 0 || step->gang == step->tasks) return false;
+  const bool more = step->gang > step->tasks;
   snprintf(problem, TSP_PROBLEM_BYTES,
-           "a gang of %u is more than its %u task%s: leave --timeslice-gang out, or add "
-           "--timeslice-launch=open where the tasks start the others",
-           step->gang, step->tasks, step->tasks == 1 ? "" : "s");
+           "a gang of %u is %s than its %u task%s: leave --timeslice-gang out, or add "
+           "--timeslice-launch=open where %s",
+           step->gang, more ? "more" : "less", step->tasks, step->tasks == 1 ? "" : "s",
+           more ? "the tasks start the others" : "not all of them take turns");
   return true;
 }
 
@@ -180,7 +183,7 @@ int tsp_step_user_init(spank_t spank) {
     refused(step, problem);
   } else if (tsp_plugin.words.trouble[0] != '\0') {
     refused(step, tsp_plugin.words.trouble);
-  } else if (is_too_large(step, problem)) {
+  } else if (is_no_gang(step, problem)) {
     refused(step, problem);
   } else {
     join_group(spank, step);
@@ -344,11 +347,9 @@ int tsp_step_task_exit(spank_t spank) {
   ask(&what, &answer);
   if (!answer.ok) return 0;
   const char* had = answer.reply.detail;
-  if (*had == '\0') had = "no turn on this node";
-  const bool never_began = step->gated && answer.reply.detail[0] == '\0'; /* and was told why */
-  if (!never_began) {
-    slurm_spank_log("timeslice: job %s/%s had %s", step->wishes.text[TSP_GROUP], step->name, had);
-  }
+  if (*had == '\0' && step->gated) return 0; /* it never began, and was told why */
+  slurm_spank_log("timeslice: job %s/%s had %s", step->wishes.text[TSP_GROUP], step->name,
+                  *had != '\0' ? had : "no turn on this node");
   return 0;
 }
 
