@@ -54,8 +54,8 @@ static bool open_line(struct talk* t) {
 }
 
 static bool say(struct talk* t, const struct tsl_message* message) {
-  if (tsc_send(t->fd, message)) return true;
-  return fail(t, "the connection broke while sending to the node daemon", errno);
+  const int sent = tsc_send(t->fd, message);
+  return sent == 0 || fail(t, "the connection broke while sending to the node daemon", -sent);
 }
 
 /* The whole file from its beginning. */

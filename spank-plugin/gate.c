@@ -39,11 +39,12 @@ static bool enter(struct gate* g) {
   const struct tsp_step* step = g->step;
   char devices[TSP_ENVIRONMENT_BYTES];
   tsp_step_devices(step, devices, sizeof devices);
-  struct tsc_settings settings = {.active = true,
-                                  .join = {.gang = step->gang,
-                                           .priority = tsp_priority(&step->wishes),
-                                           .flags = TSL_JOIN_AT_GATE},
-                                  .deadline_ms = tsp_plugin.words.timeout_ms};
+  struct tsc_settings settings = {
+      .active = true,
+      .join = {.gang = step->gang,
+               .priority = tsp_priority(&step->wishes),
+               .flags = TSL_JOIN_AT_GATE},
+      .deadline_ms = tsp_plugin.words.gather_ms}; /* a master may restart meanwhile */
   strcpy(settings.socket, tsp_plugin.words.socket);
   strcpy(settings.join.group, step->wishes.text[TSP_GROUP]);
   strcpy(settings.join.job, step->name);
@@ -86,14 +87,19 @@ static bool look_around(struct gate* g, bool* gathered) {
   return false;
 }
 
-static ts_status settled_within(struct gate* g, int ms) {
+/* False: not yet. TS_ERR_BUSY may be that, or the node's answer: then nothing is asked any more. */
+static bool settled_within(struct gate* g, int ms, ts_status* status) {
   const int64_t until = tsc_after(tsc_now(), ms);
   for (;;) {
-    const ts_status status = ts_acquire_finish(g->client, NULL);
-    if (status != TS_ERR_BUSY) return status;
+    *status = ts_acquire_finish(g->client, NULL);
+    if (*status != TS_ERR_BUSY || !g->client->is_started) return true;
     const int64_t left = (until - tsc_now()) / TSC_MS;
-    if (ms >= 0 && left <= 0) return status;
+    if (ms >= 0 && left <= 0) return false;
     struct pollfd ready = {.fd = ts_fd(g->client), .events = POLLIN};
+    if (ready.fd < 0) {
+      *status = TS_ERR_INTERNAL;
+      return true;
+    }
     poll(&ready, 1, ms < 0 ? -1 : (int)left);
   }
 }
@@ -101,10 +107,11 @@ static ts_status settled_within(struct gate* g, int ms) {
 static bool wait_for_turn(struct gate* g) {
   g->since = tsc_now();
   if (ts_acquire_start(g->client, NULL) != TS_OK) return fail(g, ts_last_error());
-  ts_status status = settled_within(g, kQuietMs);
-  for (bool gathered = false; status == TS_ERR_BUSY;) {
+  ts_status status = TS_OK;
+  bool settled = settled_within(g, kQuietMs, &status);
+  for (bool gathered = false; !settled;) {
     if (!gathered && !look_around(g, &gathered)) return false;
-    status = settled_within(g, gathered ? -1 : kGatherMs);
+    settled = settled_within(g, gathered ? -1 : kGatherMs, &status);
   }
   if (status != TS_OK) return fail(g, ts_last_error());
   if (g->has_spoken) {

@@ -5,6 +5,8 @@
 
 #include "number.h"
 
+#define BACKENDS "cuda, none or turns"
+
 const struct tsp_option_text tsp_option_texts[TSP_OPTIONS] = {
     [TSP_GROUP] = {"timeslice-group", "TIMESLICE_GROUP", "NAME",
                    "[timeslice] take turns on the GPUs with the other jobs of group NAME"},
@@ -12,9 +14,10 @@ const struct tsp_option_text tsp_option_texts[TSP_OPTIONS] = {
                       "[timeslice] -10000 to 10000, larger goes first where the group's policy is "
                       "priority"},
     [TSP_BACKEND] = {"timeslice-backend", "TIMESLICE_BACKEND", "NAME",
-                     "[timeslice] how device state moves: cuda, none, or the node's default"},
-    [TSP_MODE] = {"timeslice-mode", "TIMESLICE_MODE", "cooperative|transparent",
-                  "[timeslice] cooperative: the program asks for its turns"},
+                     "[timeslice] how device state moves: " BACKENDS "; default: the node's"},
+    [TSP_MODE] = {"timeslice-mode", "TIMESLICE_MODE", "cooperative",
+                  "[timeslice] cooperative: the program asks for its turns; transparent is not "
+                  "available yet"},
     [TSP_LAUNCH] = {"timeslice-launch", "TIMESLICE_LAUNCH", "gated|open",
                     "[timeslice] gated: tasks start when their first turn has come; open: at once"},
     [TSP_GANG] = {"timeslice-gang", "TIMESLICE_GANG", "N|tasks|no",
@@ -49,7 +52,7 @@ static const char* wanted(enum tsp_option which, const char* value) {
     case TSP_BACKEND:
       return is_name(value) && strlen(value) < sizeof((struct tsl_join*)0)->backend
                  ? NULL
-                 : "use cuda, none or turns";
+                 : "use " BACKENDS;
     case TSP_MODE:
       if (strcmp(value, "transparent") == 0) return "it is not available yet; use cooperative";
       return strcmp(value, "cooperative") == 0 ? NULL : "use cooperative";

@@ -14,7 +14,7 @@ enum tsp_on_error {
 struct tsp_words {
   char socket[sizeof(((struct sockaddr_un*)0)->sun_path)];
   int timeout_ms; /* for all that is asked of the node, each time */
-  int gather_ms;  /* for all tasks of a step to reach the gate */
+  int gather_ms;  /* for all tasks of a step to reach the gate, each with a join */
   enum tsp_on_error on_error;
   char client[TSP_PATH_BYTES];  /* libtimeslice.so, where it is in no directory of the linker's */
   char preload[TSP_PATH_BYTES]; /* "": nothing is injected */

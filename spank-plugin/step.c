@@ -14,7 +14,11 @@
 #include "gate.h"
 #include "number.h"
 
-enum { kListBytes = 4096, kRefused = 1 };
+enum {
+  kListBytes = 4096,
+  kRefused = 1,
+  kMostParts = 128, /* of a heterogeneous job: Slurm's MAX_HET_JOB_COMPONENTS */
+};
 
 static struct tsp_step g_step;
 
@@ -71,15 +75,23 @@ static uint32_t number_in(spank_t spank, const char* variable, uint32_t otherwis
   return tsp_number(found, 1, UINT32_MAX, &value) ? (uint32_t)value : otherwise;
 }
 
+/* The number that the parts of a heterogeneous job share. The environment is the user's: a number
+ * that can be none of this job's would be another's name. */
+static uint32_t first_part(spank_t spank, uint32_t job) {
+  const uint32_t first = number_in(spank, "SLURM_JOB_ID", job);
+  return first <= job && job - first < kMostParts ? first : job;
+}
+
 /* The parts of a heterogeneous job have numbers of their own, and one workload among them: its
  * environment has the number of the first, and counts all of its tasks. */
 static void name_step(spank_t spank, struct tsp_step* step, uint32_t* tasks) {
-  const uint32_t first = number_in(spank, "SLURM_JOB_ID", step->job);
+  const bool has_parts = number_in(spank, "SLURM_HET_SIZE", 0) > 1;
+  const uint32_t first = has_parts ? first_part(spank, step->job) : step->job;
   /* In a step's environment; S_SLURM_RESTART_COUNT is not set there (22.05). */
   char run[16] = ""; /* what an earlier run has left somewhere is another job's */
   const uint32_t restarts = number_in(spank, "SLURM_RESTART_COUNT", 0);
   if (restarts > 0) snprintf(run, sizeof run, "-%u", restarts);
-  if (number_in(spank, "SLURM_HET_SIZE", 0) > 1) *tasks = number_in(spank, "SLURM_NTASKS", *tasks);
+  if (has_parts) *tasks = number_in(spank, "SLURM_NTASKS", *tasks);
   if (has_tasks(step->id)) {
     snprintf(step->name, sizeof step->name, "%u%s.%u", first, run, step->id);
   } else {
@@ -100,13 +112,16 @@ static void look_up(spank_t spank, struct tsp_step* step) {
   step->tasks = tasks;
 }
 
-/* Only its tasks wait at the gate: more than they are never come together there. */
-static bool is_too_large(const struct tsp_step* step, char* problem) {
-  if (!step->gated || step->gang <= step->tasks) return false;
+/* Only its tasks wait at the gate: more than they are never come together there, and of fewer the
+ * others would be left there while these wait for them. */
+static bool is_no_gang(const struct tsp_step* step, char* problem) {
+  if (!step->gated || step->gang == 0 || step->gang == step->tasks) return false;
+  const bool more = step->gang > step->tasks;
   snprintf(problem, TSP_PROBLEM_BYTES,
-           "a gang of %u is more than its %u task%s: leave --timeslice-gang out, or add "
-           "--timeslice-launch=open where the tasks start the others",
-           step->gang, step->tasks, step->tasks == 1 ? "" : "s");
+           "a gang of %u is %s than its %u task%s: leave --timeslice-gang out, or add "
+           "--timeslice-launch=open where %s",
+           step->gang, more ? "more" : "less", step->tasks, step->tasks == 1 ? "" : "s",
+           more ? "the tasks start the others" : "not all of them take turns");
   return true;
 }
 
@@ -168,7 +183,7 @@ int tsp_step_user_init(spank_t spank) {
     refused(step, problem);
   } else if (tsp_plugin.words.trouble[0] != '\0') {
     refused(step, tsp_plugin.words.trouble);
-  } else if (is_too_large(step, problem)) {
+  } else if (is_no_gang(step, problem)) {
     refused(step, problem);
   } else {
     join_group(spank, step);
@@ -332,11 +347,9 @@ int tsp_step_task_exit(spank_t spank) {
   ask(&what, &answer);
   if (!answer.ok) return 0;
   const char* had = answer.reply.detail;
-  if (*had == '\0') had = "no turn on this node";
-  const bool never_began = step->gated && answer.reply.detail[0] == '\0'; /* and was told why */
-  if (!never_began) {
-    slurm_spank_log("timeslice: job %s/%s had %s", step->wishes.text[TSP_GROUP], step->name, had);
-  }
+  if (*had == '\0' && step->gated) return 0; /* it never began, and was told why */
+  slurm_spank_log("timeslice: job %s/%s had %s", step->wishes.text[TSP_GROUP], step->name,
+                  *had != '\0' ? had : "no turn on this node");
   return 0;
 }
 

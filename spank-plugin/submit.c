@@ -65,8 +65,6 @@ static void hand_on(spank_t spank, const struct tsp_wishes* wishes) {
     setenv(tsp_option_texts[i].variable, wishes->text[i], 1);
     spank_job_control_setenv(spank, tsp_option_texts[i].variable, wishes->text[i], 1);
   }
-  /* That of the job in which this is typed says nothing of the new one. */
-  if (spank_context() == S_CTX_ALLOCATOR) unsetenv("SLURM_RESTART_COUNT");
   /* For a node where the plugin is missing: libtimeslice says so there, and does not go without. */
   setenv("TIMESLICE_REQUIRED", "slurm", 1);
 }
@@ -74,6 +72,9 @@ static void hand_on(spank_t spank, const struct tsp_wishes* wishes) {
 int tsp_submit(spank_t spank) {
   const enum spank_context context = spank_context();
   if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR) return 0;
+  /* That of the job in which this is typed says nothing of the new one, whose steps may ask for
+   * turns where it does not. */
+  if (context == S_CTX_ALLOCATOR) unsetenv("SLURM_RESTART_COUNT");
   struct tsp_wishes wishes = tsp_plugin.options;
   const char* group = getenv(tsp_option_texts[TSP_GROUP].variable);
   if (!tsp_asks(&wishes) && (group == NULL || *group == '\0')) {

@@ -22,14 +22,15 @@ int tsc_connect(const char* path) {
   return -error;
 }
 
-bool tsc_send(int fd, const struct tsl_message* message) {
+int tsc_send(int fd, const struct tsl_message* message) {
   const int saved = errno;
   ssize_t sent;
   do {
     sent = send(fd, message, sizeof *message, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
+  const int error = sent < 0 ? errno : 0; /* whole messages only: never a part of one */
   errno = saved;
-  return sent == (ssize_t)sizeof *message;
+  return -error;
 }
 
 /* An empty packet and the end of the connection both read as 0. */

@@ -9,8 +9,8 @@
 /* A new close-on-exec descriptor, or -errno; -EAGAIN: the daemon's backlog is full, try again. */
 int tsc_connect(const char* path);
 
-/* Async-signal-safe. False: the connection is of no use any more. */
-bool tsc_send(int fd, const struct tsl_message* message);
+/* 0, or -errno: the connection is of no use any more. Async-signal-safe. */
+int tsc_send(int fd, const struct tsl_message* message);
 
 enum tsc_received { TSC_MESSAGE, TSC_NOTHING, TSC_CLOSED, TSC_TORN };
 

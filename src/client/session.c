@@ -36,7 +36,7 @@ void tsc_session_drop(ts_client* c, ts_status status, const char* why) {
 }
 
 void tsc_send_or_drop(ts_client* c, const struct tsl_message* message) {
-  if (!tsc_send(c->fd, message)) {
+  if (tsc_send(c->fd, message) != 0) {
     tsc_session_drop(c, TS_ERR_UNAVAILABLE, "the connection broke while sending");
   }
 }

@@ -1,8 +1,10 @@
 #include "node/reception.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
+#include "config/step_name.h"
 #include "node/local_versions.h"
 #include "node/mps.h"
 #include "node/words.h"
@@ -12,6 +14,7 @@ namespace {
 
 constexpr std::size_t kLongestClaim = 8192;
 constexpr std::int64_t kLongestPatienceMs = 24 * 3600 * 1000;
+constexpr std::uint32_t kMostParts = 128;  // of a heterogeneous job of Slurm's
 constexpr auto kOnlySlurm = "only processes that root started may speak for a step of a Slurm job";
 
 bool moves(const std::string& backend) {
@@ -27,6 +30,15 @@ std::string nameProblem(const char* what, std::string_view name) {
   if (isName(name)) return "";
   if (name.empty()) return std::string("no ") + what + " is named";
   return std::string("a ") + what + " named " + quoted(name) + ": letters, digits and . _ - only";
+}
+
+// The plugin is root's, but finds names in the user's environment. The parts of a heterogeneous
+// job, with numbers one after the other, are named after the first.
+bool isNamedAfter(std::uint32_t slurmJob, std::string_view name) {
+  std::uint32_t number = 0;
+  auto error = std::from_chars(name.data(), name.data() + name.size(), number).ec;
+  return error == std::errc{} && isStepName(name) && number <= slurmJob &&
+         slurmJob - number < kMostParts;
 }
 
 }  // namespace
@@ -184,6 +196,11 @@ void Reception::beginStep(Connection& from, std::uint64_t request, const tsl_ste
                         .slurmJob = what.slurm_job},
                        takeClaim(from));
   if (wish.status != TSL_OK) return from.reply(request, wish.status, wish.why);
+  if (!isNamedAfter(what.slurm_job, wish.spec.key.name)) {
+    return from.reply(request, TSL_PERMISSION,
+                      "a step of Slurm job " + std::to_string(what.slurm_job) +
+                          " cannot have the name " + quoted(wish.spec.key.name));
+  }
   Step step{.daemon = peer,
             .slurmJob = what.slurm_job,
             .slurmStep = what.slurm_step,

@@ -108,6 +108,27 @@ TEST_CASE("FF-F1: the name of a step is for its user, before the step is there, 
   }
 }
 
+TEST_CASE("FF-F1: a step is named after its own job, or the first part of it, and no other",
+          "[node]") {
+  World w;
+  auto named = [&](const char* name) {
+    auto m = stepMessage(TSL_STEP_BEGIN);
+    m.u.step.slurm_job = 1017;
+    std::strcpy(m.u.step.job, name);
+    return w.node.program()->call(m);
+  };
+  for (const char* name : {"1018.0", "889.0", "17.0", "99999999999.0", "run", "run-1017.0"}) {
+    INFO(name);
+    auto reply = named(name);
+    CHECK(reply.status == TSL_PERMISSION);
+    CHECK_THAT(reply.detail, Contains("a step of Slurm job 1017 cannot have the name"));
+  }
+  CHECK(w.node->registry().steps().empty());
+  for (const char* name : {"1017.0", "1017-2.0", "1017.batch", "890.0"}) {
+    CHECK(named(name).status == TSL_OK);
+  }
+}
+
 TEST_CASE("the account of a step outlives the daemon, with the turn that it has", "[node]") {
   World w;
   REQUIRE(w.begin().status == TSL_OK);

@@ -47,6 +47,9 @@ class Options(unittest.TestCase):
             said = self.slurm.run(command, "--help").stdout
             for option in ("group=NAME", "priority=N", "backend=NAME", "mode=cooperative", "launch=gated", "gang=N"):
                 self.assertIn(f"--timeslice-{option}", said, command)
+            words = " ".join(said.split())
+            self.assertIn("how device state moves: cuda, none or turns; default: the node's", words, command)
+            self.assertIn("transparent is not available yet", words, command)
 
     def test_FF_G5_a_job_whose_submission_knew_no_plugin_asks_by_its_environment(self):
         """As slurmrestd submits: the options of plugins cannot be told there."""
@@ -134,6 +137,10 @@ class Options(unittest.TestCase):
     def test_a_job_that_a_requeued_one_submits_is_in_its_first_run(self):
         out = self.batch("echo $TIMESLICE_JOB; srun -n1 bash -c 'echo $TIMESLICE_JOB'", RL, env={"SLURM_RESTART_COUNT": "3"})
         self.assertRegex(out, r"^\d+\.batch\n\d+\.0\n$")
+
+    def test_a_job_without_a_group_that_a_requeued_one_submits_has_steps_in_their_first_run(self):
+        out = self.batch(f"srun -n1 {RL} bash -c 'echo $TIMESLICE_JOB'", env={"SLURM_RESTART_COUNT": "3"})
+        self.assertRegex(out, r"^\d+\.0\n$")
 
     def test_each_task_of_an_array_is_a_job_of_its_own(self):
         job = self.slurm.sbatch("echo $TIMESLICE_JOB", RL, "--array=1-3")

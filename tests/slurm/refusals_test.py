@@ -119,14 +119,18 @@ class Refusals(unittest.TestCase):
         self.refused('closed: uid 65534 may not use group "closed"; see its `users` in master.toml',
                      "--timeslice-group=closed")
 
-    def test_a_gang_that_the_tasks_of_its_step_cannot_fill_is_refused_at_once(self):
-        wish = (RL, "--timeslice-gang=16")
-        done = self.slurm.srun("-wn1", "-n2", *wish, "true")
-        self.assertNotEqual(done.returncode, 0)
-        self.assertEqual(self.said(done.stderr), [
-            "timeslice: node n1: step J.0 cannot take turns in group rl: a gang of 16 is more than its 2 tasks: leave "
-            "--timeslice-gang out, or add --timeslice-launch=open where the tasks start the others"])
-        self.assertEqual(self.slurm.srun("-wn1", "-n2", *wish, "--timeslice-launch=open", "true").returncode, 0)
+    def test_a_gang_that_is_not_the_tasks_of_its_step_is_refused_at_once(self):
+        for gang, what in ((16, "16 is more than its 4 tasks: leave --timeslice-gang out, or add --timeslice-launch=open where "
+                                "the tasks start the others"),
+                           (2, "2 is less than its 4 tasks: leave --timeslice-gang out, or add --timeslice-launch=open where "
+                               "not all of them take turns")):
+            wish = (RL, f"--timeslice-gang={gang}")
+            done = self.slurm.srun("-N2", "-n4", *wish, "true")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(self.said(done.stderr), [
+                f"timeslice: node {node}: step J.0 cannot take turns in group rl: a gang of {what}" for node in ("n1", "n2")])
+            self.assertEqual(self.slurm.srun("-N2", "-n4", *wish, "--timeslice-launch=open", "true").returncode, 0)
+        self.assertEqual(self.slurm.srun("-N2", "-n4", RL, "--timeslice-gang=no", "true").returncode, 0)
 
     def test_a_backend_that_the_node_does_not_have_is_named_with_those_it_has(self):
         self.refused('rl: no backend "cuda" here; there are none, turns', RL, "--timeslice-backend=cuda")
