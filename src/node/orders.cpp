@@ -213,7 +213,8 @@ Outcome Orders::ended(std::uint64_t serial, Outcome outcome) {
   if (r.late) r.late->fulfill(Outcome(outcome));
   // Whoever lost its connection meanwhile repeats the order and is answered from the record.
   if (isOurs && r.owed == session_) tellFinished(id, outcome);
-  if (!isOurs && r.order.moves) tellMembers(r.order.job);
+  // Between the report and the session that follows it, too: the master has heard "in mid-move".
+  if (r.order.moves && (!isOurs || !parts_.link.isUp())) tellMembers(r.order.job);
   return outcome;
 }
 

@@ -288,6 +288,32 @@ TEST_CASE("FF-D10: the next master is told when a move of an earlier one has end
   w.l.pumpUntil([&] { return residency() == Residency::Saved; });
 }
 
+TEST_CASE("FF-D10: the next master is told of a move that ends between the report and the session",
+          "[node]") {
+  World w;
+  auto a = w.node.joined("a", "0", "fake");
+  w.node.cards.use(a->pid(), 0, 1 << 20);
+  auto quiet = w.master.quiesce("a").wait(w.l.scope);
+  REQUIRE(quiet.members.size() == 1);
+  w.node.backend.fake.hold("save");
+  auto cut = w.master.save("a", quiet.members[0].member);
+  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+  w.masterGone();
+  w.master.generation = {2, 78};
+  w.master.holdEntry = true;
+  w.master.listenAgain();
+  auto residency = [&] {
+    auto found = w.master.members.find("a");
+    return found == w.master.members.end() ? Residency::Absent : found->second.at(0).residency;
+  };
+  w.master.members.clear();
+  w.l.pumpUntil([&] { return residency() == Residency::Saving; });
+  w.node.backend.fake.letGo();
+  w.l.pumpUntil([&] { return !w.node.logged({"order-ended", "order=save"}).empty(); });
+  w.master.letEnter();
+  w.l.pumpUntil([&] { return residency() == Residency::Saved; });
+}
+
 TEST_CASE("a node whose name is taken says so", "[node]") {
   World w;
   w.master.nameIsTaken = true;
