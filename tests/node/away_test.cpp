@@ -270,17 +270,30 @@ TEST_CASE("heartbeats say what is free on the devices now", "[node]") {
   CHECK(master.free[0] == FakeCards::kTotal);
 }
 
+namespace {
+
+// A save of job a that is held, and whose master has gone; the next one is of a new generation.
+struct MovesOn {
+  std::unique_ptr<Program> a;
+  kj::Maybe<FakeMaster::Order> cut;
+
+  explicit MovesOn(World& w) : a(w.node.joined("a", "0", "fake")) {
+    w.node.cards.use(a->pid(), 0, 1 << 20);
+    auto quiet = w.master.quiesce("a").wait(w.l.scope);
+    REQUIRE(quiet.members.size() == 1);
+    w.node.backend.fake.hold("save");
+    cut = w.master.save("a", quiet.members[0].member);
+    w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
+    w.masterGone();
+    w.master.generation = {2, 78};
+  }
+};
+
+}  // namespace
+
 TEST_CASE("FF-D10: the next master is told when a move of an earlier one has ended", "[node]") {
   World w;
-  auto a = w.node.joined("a", "0", "fake");
-  w.node.cards.use(a->pid(), 0, 1 << 20);
-  auto quiet = w.master.quiesce("a").wait(w.l.scope);
-  REQUIRE(quiet.members.size() == 1);
-  w.node.backend.fake.hold("save");
-  auto cut = w.master.save("a", quiet.members[0].member);
-  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
-  w.masterGone();
-  w.master.generation = {2, 78};
+  MovesOn moving(w);
   w.masterBack();
   auto residency = [&] { return w.master.members["a"].at(0).residency; };
   CHECK(residency() == Residency::Saving);
@@ -291,15 +304,7 @@ TEST_CASE("FF-D10: the next master is told when a move of an earlier one has end
 TEST_CASE("FF-D10: the next master is told of a move that ends between the report and the session",
           "[node]") {
   World w;
-  auto a = w.node.joined("a", "0", "fake");
-  w.node.cards.use(a->pid(), 0, 1 << 20);
-  auto quiet = w.master.quiesce("a").wait(w.l.scope);
-  REQUIRE(quiet.members.size() == 1);
-  w.node.backend.fake.hold("save");
-  auto cut = w.master.save("a", quiet.members[0].member);
-  w.l.pumpUntil([&] { return w.node.backend.fake.isHeld(); });
-  w.masterGone();
-  w.master.generation = {2, 78};
+  MovesOn moving(w);
   w.master.holdEntry = true;
   w.master.listenAgain();
   auto residency = [&] {
